@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from contracts.errors import invalid, not_found
 from contracts.events import MailedFile
 from contracts.rpc import notifications as rpc
+from contracts.runtime.data.lists.listing import Listing
+from contracts.runtime.data.lists.page import LARGEST_ID, page, stored_id
 from contracts.types import Page, Pagination
 from services.notifications.messages.composing import file_name
 from services.notifications.models import MailRow, PhoneMessageRow
 
-LARGEST_ID = 2**63 - 1
-LARGEST_PAGE = 100
 STATES = {"due": "pending", "done": "sent", "parked": "failed"}
 
 
@@ -45,27 +45,15 @@ def phone_messages(session: Session, request: rpc.ListMails) -> Page[rpc.PhoneMe
     return Page(data=data, pagination=pagination)
 
 
-def _page(session: Session, table: Any, request: rpc.ListMails) -> tuple[list[Any], Pagination]:
+def _page(session: Session, model: Any, request: rpc.ListMails) -> tuple[list[Any], Pagination]:
     if request.limit < 1:
         raise invalid("limit must be at least 1", "limit", "must be at least 1")
-    limit = min(request.limit, LARGEST_PAGE)
-    conditions: list[sa.ColumnElement[bool]] = [table.erased_at.is_(None)]
+    mine: list[sa.ColumnElement[bool]] = [model.erased_at.is_(None)]
     if request.submission_id is not None:
-        conditions.append(table.submission_id == max(-1, min(request.submission_id, LARGEST_ID)))
-    cursors = []
-    if request.after is not None:
-        cursors.append(table.id > max(-1, min(request.after, LARGEST_ID)))
-    if request.before is not None:
-        cursors.append(table.id < max(0, min(request.before, LARGEST_ID)))
-    downwards = request.before is not None and request.after is None
-    order = table.id.desc() if downwards else table.id
-    rows = session.scalars(sa.select(table).where(*conditions, *cursors).order_by(order).limit(limit + 1)).all()
-    page = sorted(rows[:limit], key=lambda row: row.id)
-    more = len(rows) > limit
-    if downwards and page:
-        following = sa.select(table.id).where(*conditions, table.id > page[-1].id).limit(1)
-        more = session.scalar(following) is not None
-    return page, Pagination.of([row.id for row in page], more)
+        mine.append(model.submission_id == stored_id(request.submission_id))
+    rows, more = page(session, request, [Listing(model.__table__, exact=mine)], sa.select(model))
+    shown = [row for (row,) in rows]
+    return shown, Pagination.of([row.id for row in shown], more)
 
 
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:

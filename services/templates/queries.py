@@ -14,8 +14,8 @@ from contracts.fields.boxes import FieldBoxes
 from contracts.fields.rules import LONGEST_NAME
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
-from contracts.runtime.data import listing
-from contracts.runtime.data.listing import Listing, Span
+from contracts.runtime.data.lists.listing import Listing
+from contracts.runtime.data.lists.page import LARGEST_ID, page
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
@@ -23,9 +23,6 @@ from services.templates.access import visible_to
 from services.templates.links import FileLinks, LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
 from services.templates.rules import names
-
-LARGEST_ID = 2**63 - 1
-LARGEST_PAGE = 100
 
 
 def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: datetime) -> Template:
@@ -37,24 +34,12 @@ def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: 
 
 def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, now: datetime) -> Page[Template]:
     """A page, ids ascending. ``before`` gives the page nearest below the cursor."""
+    if request.limit < 1:
+        raise invalid("limit must be at least 1", "limit", "must be at least 1")
     listed = _listing(session, request)
     if listed is None:
         return Page(data=[], pagination=Pagination(count=0))
-    limit = page_size(request.limit)
-    nearest_below = request.before is not None and request.after is None
-    span = Span(
-        limit if nearest_below else limit + 1,
-        after=None if request.after is None else max(-1, min(request.after, LARGEST_ID)),
-        before=None if request.before is None else max(0, min(request.before, LARGEST_ID)),
-        backward=nearest_below,
-    )
-    rows = list(_rows(session, listed, span))
-    if nearest_below:
-        rows.reverse()
-        more = bool(rows) and bool(listing.ids(session, listed, Span(1, after=rows[-1].id)))
-    else:
-        more = len(rows) > limit
-        rows = rows[:limit]
+    rows, more = page(session, request, [listed], _ROWS)
     documents = _documents_of(session, [row.id for row in rows])
     ready = links.expiring(now)
     return Page(
@@ -203,13 +188,6 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
     )
 
 
-def page_size(limit: int) -> int:
-    """1 to 100; above 100 is cut (decisions)."""
-    if limit < 1:
-        raise invalid("limit must be at least 1", "limit", "must be at least 1")
-    return min(limit, LARGEST_PAGE)
-
-
 def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     """None when nothing can match."""
     if request.q and len(request.q) > LONGEST_NAME:
@@ -232,23 +210,11 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
         exact.append(_columns.shared_link.is_(True))
     return Listing(
         table=_TEMPLATES,
-        source=_TEMPLATES,
         exact=exact,
         filters=[] if request.actor.role is Role.ADMIN else [visible_to(request.actor)],
         text=_columns.name_lower,
         term=names.searchable(request.q or ""),
     )
-
-
-def _rows(session: Session, listed: Listing, span: Span) -> Sequence[Any]:
-    """In one go where an index gives the list as it is, else by the ids."""
-    if listed.plain:
-        statement = _ROWS.where(*listed.exact, *span.of(listed.key)).limit(span.limit)
-    elif ids := listing.ids(session, listed, span):
-        statement = _ROWS.where(listed.key.in_(ids))
-    else:
-        return []
-    return session.execute(statement.order_by(span.order(listed.key))).all()
 
 
 def _document(row: Any, links: FileLinks) -> dict[str, Any]:

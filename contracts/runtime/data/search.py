@@ -1,33 +1,19 @@
-"""Searches for a part of a text: an index of parts of a lower-cased column, in both databases.
+"""The search index: parts of a lower-cased column, in both databases, so that any part of a text is found.
 
 PostgreSQL: a GIN index of the column's trigrams (extension pg_trgm, which the owner of a database may create since
 PostgreSQL 13), of its single characters and pairs, and of the blocks of ids that the row is in, so that one look finds the
 rows of a part of the table that have the term. SQLite: an FTS5 table with the trigram tokenizer that triggers keep, so that
 whatever writes the column keeps the index, too; terms of one or two characters cannot use it.
-
-The index only says where to look: what matches is decided by ``contains``, the substring comparison itself.
 """
 
-import re
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import Session
-from sqlalchemy.sql.functions import FunctionElement
 
 from contracts.errors import ServiceError
 
-SHORTEST = 3
 BLOCK_BITS = (13, 16, 19)
 """A block of level 0 has 2**13 ids, and so on; ``_MAKE_BLOCKS`` says the same."""
-SAMPLES = 128
-"""So many rows tell roughly where a term is common."""
-_COMMON = 8
-"""So many blocks where it is common are told apart: each is likely to fill a page."""
 
 _MISSING = (
     "the PostgreSQL extension pg_trgm is missing in this database and cannot be created by this user: have its owner or a"
@@ -38,166 +24,6 @@ _MISSING = (
 
 class NoTrigrams(ServiceError):
     """pg_trgm is missing and may not be created."""
-
-
-def contains(column: Any, term: str) -> sa.ColumnElement[bool]:
-    """``term`` is somewhere in the column: %, _ and the escape sign are themselves."""
-    condition: sa.ColumnElement[bool] = column.contains(term, autoescape=True)
-    return condition
-
-
-def contains_unindexed(column: Any, term: str) -> sa.ColumnElement[bool]:
-    """The same, but no trigram index can be chosen for it, and other conditions are looked at before: for a few rows."""
-    return _Place(column, sa.literal(term)) > 0
-
-
-def is_one_of(session: Session, column: Any, few: sa.Select[Any]) -> sa.ColumnElement[bool]:
-    """The column is one of the few: each is looked up, whatever else the database would rather do."""
-    if session.get_bind().dialect.name == "postgresql":
-        condition: sa.ColumnElement[bool] = column == sa.any_(sa.func.array(few.scalar_subquery()))
-    else:
-        condition = column.in_(few)
-    return condition
-
-
-def indexed(dialect: str, term: str) -> bool:
-    """Can the index narrow this down?"""
-    return len(term) >= (1 if dialect == "postgresql" else SHORTEST)
-
-
-class Blocks(NamedTuple):
-    """Neighbouring blocks of the lowest level, from number ``first`` on; the index of PostgreSQL finds them in one go.
-    ``common``: a single one in which there is little to walk until the term has come often enough."""
-
-    first: int
-    length: int = 1
-    common: bool = False
-
-    @classmethod
-    def of(cls, start: int, stop: int) -> "Blocks":
-        """With all ids from ``start`` up to ``stop``, and some around."""
-        first = start >> BLOCK_BITS[0]
-        return cls(first, max(0, -(-stop >> BLOCK_BITS[0]) - first))
-
-    @property
-    def end(self) -> int:
-        return self.first + self.length
-
-    @property
-    def ids(self) -> range:
-        return range(self.first << BLOCK_BITS[0], self.end << BLOCK_BITS[0])
-
-    @property
-    def key(self) -> str:
-        """The widest blocks that they are, as ``_MAKE_BLOCKS`` has them. A text: arrays in an array would have to be of one
-        length."""
-        keys, at = [], self.first
-        while at < self.end:
-            widths = [1 << bits - BLOCK_BITS[0] for bits in BLOCK_BITS]
-            level, width = max(
-                (level, width) for level, width in enumerate(widths) if at % width == 0 and at + width <= self.end
-            )
-            keys.append(str((at // width) * 4 + level))
-            at += width
-        return f"{{{','.join(keys)}}}"
-
-    def cut(self, *numbers: int, backward: bool) -> list["Blocks"]:
-        """In parts that begin at these numbers, the last one first if ``backward``."""
-        edges = [self.first, *sorted({number for number in numbers if self.first < number < self.end}), self.end]
-        parts = [Blocks(here, there - here) for here, there in pairwise(edges) if here < there]
-        return parts[::-1] if backward else parts
-
-    def nearest(self, *, backward: bool) -> list["Blocks"]:
-        """The first block, which costs least; then all up to where a wide one begins, for a look into the index costs hardly
-        more for several than for one; then the rest."""
-        wide = 1 << BLOCK_BITS[1] - BLOCK_BITS[0]
-        if backward:
-            return self.cut(self.end - 1, (self.end - 2) // wide * wide, backward=True)
-        return self.cut(self.first + 1, -(-(self.first + 2) // wide) * wide, backward=False)
-
-    @property
-    def sampled(self) -> range:
-        """Ids spread evenly, at most SAMPLES: each in the middle of a block."""
-        return self.ids[1 << BLOCK_BITS[0] - 1 :: self._step << BLOCK_BITS[0]]
-
-    @property
-    def _step(self) -> int:
-        return -(-self.length // SAMPLES)
-
-    def around(self, samples: Sequence[int], *, backward: bool) -> list["Blocks"]:
-        """In parts by those of the ``sampled`` ids that have the term: the first blocks of these, where it is likely to be
-        common; what lies between one of these and the sample before, where it may become so; all others together, where it is
-        likely to be rare if it is there at all."""
-        common = sorted((id_ >> BLOCK_BITS[0] for id_ in samples), reverse=backward)[:_COMMON]
-        before = [number + 1 + self._step if backward else number - self._step for number in common]
-        parts = self.cut(*before, *common, *(number + 1 for number in common), backward=backward)
-        return [part._replace(common=part.first in common and part.length == 1) for part in parts]
-
-    def divided(self, ids: Sequence[int], *, backward: bool) -> list["Blocks"]:
-        """In parts by ``ids`` of the first rows in it, of which there are more: what is before them, most of them, the rest."""
-        if self.length == 1:
-            return [self._replace(common=True)]
-        numbers = sorted((id_ >> BLOCK_BITS[0] for id_ in ids), reverse=backward)
-        near, quantile = numbers[0], numbers[len(numbers) * 3 // 4]
-        if backward:
-            return self.cut(near + 1, min(near, quantile + 1), backward=True)
-        return self.cut(near, max(near + 1, quantile), backward=False)
-
-
-class _Place(FunctionElement[int]):
-    """The position at which the second text begins in the first, from 1; 0 if nowhere."""
-
-    type = sa.Integer()
-    inherit_cache = True
-
-
-@compiles(_Place, "postgresql")
-def _strpos(element: _Place, compiler: Any, **options: Any) -> str:
-    return f"strpos({compiler.process(element.clauses, **options)})"
-
-
-@compiles(_Place, "sqlite")
-def _instr(element: _Place, compiler: Any, **options: Any) -> str:
-    return f"instr({compiler.process(element.clauses, **options)})"
-
-
-def in_blocks(table: sa.Table, column: Any, term: str, those: Any) -> sa.ColumnElement[bool]:
-    """PostgreSQL: the rows of some blocks that the index finds for ``term``, and that have it."""
-    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.cast(those, _NUMBERS))
-    if _TRIGRAM.search(term):
-        return sa.and_(here, contains(column, term))
-    size = min(len(term), 2)
-    parts = {term[at : at + size] for at in range(len(term) - size + 1)}
-    having = sa.func.search_parts(column, type_=_TEXTS).contains(sa.literal(sorted(parts), _TEXTS))
-    return sa.and_(here, having, contains_unindexed(column, term))
-
-
-# PostgreSQL makes trigrams of letters and digits, and of where words begin and end (https://www.postgresql.org/docs/15/pgtrgm.html);
-# with the locale "C", of ASCII letters only.
-_TRIGRAM = re.compile(r"[a-z0-9]{3}|[\W_][a-z0-9]{2}|[a-z0-9]{2}[\W_]", re.ASCII)
-_TEXTS: Any = ARRAY(sa.Text)
-_NUMBERS: Any = ARRAY(sa.BigInteger)
-
-probed_blocks = (
-    sa.func.unnest(sa.bindparam("keys", type_=_TEXTS))
-    .table_valued("those", with_ordinality="place")
-    .render_derived(name="block")
-)
-"""PostgreSQL: the blocks with the keys in the parameter ``keys``, each time ``those`` with their ``place`` from 1."""
-spread_ids = (
-    sa.func.generate_series(*(sa.bindparam(name, type_=sa.BigInteger) for name in ("start", "stop", "step")))
-    .table_valued(sa.column("id", sa.BigInteger))
-    .render_derived(name="spread")
-)
-"""PostgreSQL: each ``id`` from the parameter ``start`` to ``stop`` by ``step``."""
-
-
-def matching_rows(table: sa.Table, column: Any, term: str) -> sa.ColumnElement[bool]:
-    """SQLite: the rows of ``table`` that the FTS5 table finds for ``term``; asks for ``contains`` beside it."""
-    name = _fts(table.name, column.name)
-    hits: sa.Select[Any] = sa.select(sa.literal_column("rowid")).select_from(sa.table(name))
-    phrase = '"' + term.replace('"', '""') + '"'
-    return table.c.id.in_(hits.where(sa.literal_column(name).op("MATCH")(phrase)))
 
 
 def search_index(table: str, column: str) -> sa.Index:
@@ -226,7 +52,7 @@ def upgrade(op: Any, table: str, column: str) -> None:
         require_trigrams(op.get_bind())
         build_index(op, _trigrams(table, column), table, f"USING gin ({column} gin_trgm_ops)")
         return
-    fts = _fts(table, column)
+    fts = full_text_table(table, column)
     op.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {fts} USING fts5({column}, content='{table}', content_rowid='id',"
         " tokenize='trigram case_sensitive 1')"
@@ -248,7 +74,7 @@ def downgrade(op: Any, table: str, column: str) -> None:
     if op.get_context().dialect.name == "postgresql":
         drop_index(op, _trigrams(table, column))
         return
-    fts = _fts(table, column)
+    fts = full_text_table(table, column)
     for event in ("insert", "delete", "update"):
         op.execute(f"DROP TRIGGER IF EXISTS {fts}_{event}")
     op.execute(f"DROP TABLE IF EXISTS {fts}")
@@ -320,5 +146,5 @@ def _trigrams(table: str, column: str) -> str:
     return f"ix_{table}_{column}_trigrams"
 
 
-def _fts(table: str, column: str) -> str:
+def full_text_table(table: str, column: str) -> str:
     return f"{table}_{column}_trigrams"

@@ -1,6 +1,6 @@
-"""What the lists of submissions and submitters hold: their filters, as ``contracts.runtime.data.listing`` wants them."""
+"""What the lists of submissions and submitters hold: their filters, as ``contracts.runtime.data.lists`` takes them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, cast
 
@@ -8,60 +8,25 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.rpc.submissions import api as rpc
-from contracts.runtime.data import listing
-from contracts.runtime.data.listing import Conditions, Listing, Span
+from contracts.runtime.data.lists.listing import Conditions, Listing, Span
+from contracts.runtime.data.lists.page import stored_id
 from contracts.types import Actor, Role, SubmissionStatus
 from services.submissions.models import COMPLETION_GROUP, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.rules.addresses import searchable
 from services.submissions.storage import store
 from services.submissions.storage.access import templates_visible_to, visible_to
 
-LARGEST_PAGE = 100
-LARGEST_ID = 2**63 - 1
-
 _SUBMISSIONS, _SUBMITTERS, _TEMPLATES = (
     cast("sa.Table", model.__table__) for model in (SubmissionRow, SubmitterRow, TemplateRow)
 )
 _SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (SubmissionRow, SubmitterRow, TemplateRow))
-_IDS = ("after", "before", "template_id", "submission_id")
-
-
-def page(query: Any, read: Callable[[Span], list[Any]]) -> tuple[list[Any], bool]:
-    """What ``read`` gives for a page, ascending, and whether anything follows (decisions, 'Order and cursors')."""
-    limit = max(1, min(query.limit, LARGEST_PAGE))
-    ids_given = [getattr(query, name, None) for name in _IDS]
-    if not all(-LARGEST_ID <= id_ <= LARGEST_ID for id_ in ids_given if id_ is not None):
-        return [], False
-    if query.before is not None and query.after is None:
-        matches = read(Span(limit, before=query.before, backward=True))
-        return matches[::-1], bool(read(Span(1, after=query.before - 1)))
-    matches = read(Span(limit + 1, after=query.after, before=query.before))
-    return matches[:limit], len(matches) > limit
-
-
-def ids(session: Session, listings: Sequence[Listing], span: Span) -> list[int]:
-    """Of all ``listings`` together. A row that passes from one to a later one meanwhile is found in one of them, or both."""
-    numbers = {number for listing_ in listings for number in listing.ids(session, listing_, span)}
-    return sorted(numbers, reverse=span.backward)[: span.limit]
-
-
-def rows(session: Session, statement: sa.Select[Any], listings: Sequence[Listing], span: Span) -> list[Any]:
-    """The same as rows of ``statement``; in one go where an index gives the list as it is."""
-    key = listings[0].key
-    if len(listings) == 1 and listings[0].plain:
-        statement = statement.where(*listings[0].exact, *span.of(key)).limit(span.limit)
-    elif numbers := ids(session, listings, span):
-        statement = statement.where(key.in_(numbers))
-    else:
-        return []
-    return list(session.execute(statement.order_by(span.order(key))))
 
 
 def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
     """Expired ones are two lists: those whose time is over, and those that the sweep has marked so since."""
     exact: list[sa.ColumnElement[bool]] = []
     if query.template_id is not None:
-        exact.append(_SUBMISSION.template_id == query.template_id)
+        exact.append(_SUBMISSION.template_id == stored_id(query.template_id))
     if query.archived is not None:
         exact.append(_SUBMISSION.archived_at.is_not(None) if query.archived else _SUBMISSION.archived_at.is_(None))
     if query.slug is not None:
@@ -90,12 +55,14 @@ def of_submitters(query: rpc.ListSubmitters) -> Listing:
     filters: list[sa.ColumnElement[bool]] = []
     for column, value, conditions in (
         (_SUBMITTER.submission_id, query.submission_id, exact),
-        (_SUBMITTER.external_id, query.external_id, exact),
-        (_SUBMITTER.slug, query.slug, exact),
         (_SUBMISSION.template_id, query.template_id, filters),
     ):
         if value is not None:
-            conditions.append(column == value)
+            conditions.append(column == stored_id(value))
+    if query.external_id is not None:
+        exact.append(_SUBMITTER.external_id == query.external_id)
+    if query.slug is not None:
+        exact.append(_SUBMITTER.slug == query.slug)
     completed: list[sa.ColumnElement[bool]] = []
     if query.completed_after is not None:
         completed.append(_SUBMITTER.completed_at >= store.aware(query.completed_after))

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from pydantic import BaseModel
@@ -13,7 +12,8 @@ from contracts.errors import not_found
 from contracts.rpc import Rpc
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.bus import outbox
-from contracts.runtime.data.listing import Span
+from contracts.runtime.data.lists.listing import Listing
+from contracts.runtime.data.lists.page import page
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.types import (
     Account,
@@ -73,8 +73,7 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
 
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
     """A page of submissions without values and events."""
-    read = partial(lists.rows, session, _LISTED, lists.of_submissions(query, now))
-    rows, following = lists.page(query, read)
+    rows, following = page(session, query, lists.of_submissions(query, now), _LISTED)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
     for submitter_row in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
@@ -117,7 +116,7 @@ def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: dateti
 
 def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
     """Return a page of submitters, each as ``submitter`` gives them."""
-    ids, following = lists.page(query, partial(lists.ids, session, [lists.of_submitters(query)]))
+    ids, following = page(session, query, [lists.of_submitters(query)])
     data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
     return Page(data=data, pagination=Pagination.of(ids, following))
 
@@ -125,13 +124,10 @@ def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: dat
 def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
     """A page of the audit trail of one submission."""
     visible_submission(session, query.actor, query.id)
-
-    def read(span: Span) -> list[TrailRow]:
-        statement = sa.select(TrailRow).where(TrailRow.submission_id == query.id, *span.of(TrailRow.id))
-        return list(session.scalars(statement.order_by(span.order(TrailRow.id)).limit(span.limit)))
-
-    rows, following = lists.page(query, read)
-    return Page(data=trail.for_api(rows), pagination=Pagination.of([row.id for row in rows], following))
+    of_submission = Listing(_TRAIL, exact=[TrailRow.submission_id == query.id])
+    rows, following = page(session, query, [of_submission], sa.select(TrailRow))
+    lines = [line for (line,) in rows]
+    return Page(data=trail.for_api(lines), pagination=Pagination.of([line.id for line in lines], following))
 
 
 def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
@@ -250,6 +246,7 @@ def only_document(results: Mapping[str, Any] | None) -> Mapping[str, Any] | None
 
 
 # Lists read plain columns of the tables: what the ORM does for each row and statement costs more than the rows.
+_TRAIL = cast("sa.Table", TrailRow.__table__)
 _SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (SubmissionRow, SubmitterRow, TemplateRow))
 _OF_TEMPLATE = ("name", "external_id", "folder_name", "created_at", "updated_at")
 _OF_SUBMISSION = (

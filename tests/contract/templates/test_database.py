@@ -14,8 +14,8 @@ from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import TagField
 from contracts.runtime import migrations
-from contracts.runtime.data import listing
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.lists import finding
 from contracts.types import Actor, Area, Template
 from services.templates import queries
 from services.templates.commands import templates as commands
@@ -52,7 +52,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     """Whichever way the rows of a list are found."""
     window, common = request.param
     for name, value in (("WINDOW", window), ("SCATTERED", window), ("WIDE", window), ("COMMON", common)):
-        monkeypatch.setattr(listing, name, value)
+        monkeypatch.setattr(finding, name, value)
 
 
 def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None:
@@ -326,7 +326,6 @@ def test_fields_that_an_older_version_took_stay_when_another_one_changes(databas
 def test_limits_of_pages(database: Database) -> None:
     create(database)
     assert listed(database, limit=10**9).pagination.count == 1
-    assert queries.page_size(101) == 100
     for limit in (0, -1):
         assert refused("invalid", listed, database, limit=limit).details[0]["field"] == "limit"
 

@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.runtime.data.search import BLOCK_BITS, SAMPLES, Blocks
+from contracts.runtime.data.lists.blocks import SAMPLES, Blocks
+from contracts.runtime.data.search import BLOCK_BITS
 
 SMALLEST, WIDE, WIDEST = (1 << bits for bits in BLOCK_BITS)
 STRETCHES = st.builds(Blocks, st.integers(0, 2**11), st.integers(1, 2**11))

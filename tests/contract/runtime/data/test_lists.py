@@ -13,8 +13,10 @@ import sqlalchemy as sa
 
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
-from contracts.runtime.data import listing, search
+from contracts.runtime.data import search
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.lists import finding, terms
+from contracts.runtime.data.lists import page as paging
 from contracts.types import Actor, Role
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.reading import lists, queries
@@ -173,11 +175,11 @@ def unchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever way the rows are found: all within the window, along the ids, by the index at once or part after part."""
     window, common, many = request.param
-    monkeypatch.setattr(listing, "MANY", many)
-    monkeypatch.setattr(listing, "SCATTERED", window)
-    monkeypatch.setattr(listing, "WIDE", 2 * window)
-    monkeypatch.setattr(listing, "WINDOW", window)
-    monkeypatch.setattr(listing, "COMMON", common)
+    monkeypatch.setattr(finding, "MANY", many)
+    monkeypatch.setattr(finding, "SCATTERED", window)
+    monkeypatch.setattr(finding, "WIDE", 2 * window)
+    monkeypatch.setattr(finding, "WINDOW", window)
+    monkeypatch.setattr(finding, "COMMON", common)
     monkeypatch.setattr(lists, "COMPLETION_GROUP", 16 * SPREAD)
 
 
@@ -304,20 +306,46 @@ def test_submitters_are_those_that_the_filters_mean(unchanged: Database) -> None
             assert page.pagination.next == (ids[-1] if ids and following else None), (actor.role, wanted, cursors)
 
 
+def test_a_page_has_at_most_a_hundred_rows(unchanged: Database) -> None:
+    for cursors, first in (({}, 1), ({"before": 110 * SPREAD}, 10), ({"after": 5 * SPREAD}, 6)):
+        query = rpc.ListSubmitters(actor=ADMIN, limit=10**9, **cursors)
+        page = unchanged.read(queries.submitters, query, SITE, NOW)
+        assert [each.id for each in page.data] == [number * SPREAD for number in range(first, first + 100)]
+        assert page.pagination.next == (first + 99) * SPREAD
+
+
+def test_the_row_of_the_cursor_follows_the_page_before_it(unchanged: Database) -> None:
+    last, beyond = 2 * ROWS * SPREAD, 2 * ROWS * SPREAD + 1
+    for before, following in ((last, last - SPREAD), (beyond, None)):
+        query = rpc.ListSubmitters(actor=ADMIN, limit=3, before=before)
+        assert unchanged.read(queries.submitters, query, SITE, NOW).pagination.next == following
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 10**30, -1, -(10**30)])
+def test_numbers_that_no_id_can_be(unchanged: Database, number: int) -> None:
+    def ids(**query: int) -> list[int]:
+        page = unchanged.read(queries.submissions, rpc.ListSubmissions(actor=ADMIN, limit=100, **query), SITE, NOW)
+        return [each.id for each in page.data]
+
+    whole = [row["id"] for row in SUBMISSIONS]
+    assert ids(template_id=number) == []
+    assert (ids(after=number), ids(before=number)) == (([], whole) if number > 0 else (whole, []))
+
+
 def test_what_the_sweep_marks_in_the_middle_of_a_list_is_in_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_in = listing.ids
+    found_in = paging.first_ids
     over = [row["id"] for row in SUBMISSIONS if row["status"] == "pending" and status_of(row) == "expired"]
     assert over
     marked = sa.update(SubmissionRow).where(SubmissionRow.id.in_(over)).values(status="expired")
 
-    def ids(session: Any, *of: Any) -> list[int]:
+    def first_ids(session: Any, *of: Any) -> list[int]:
         found = found_in(session, *of)
         database.write(lambda other: other.execute(marked))
         return found
 
-    monkeypatch.setattr(listing, "ids", ids)
+    monkeypatch.setattr(paging, "first_ids", first_ids)
     query = rpc.ListSubmissions(actor=ADMIN, status="expired", limit=100)
     page = database.read(queries.submissions, query, SITE, NOW)
     assert [one.id for one in page.data] == [row["id"] for row in SUBMISSIONS if status_of(row) == "expired"]
@@ -390,15 +418,15 @@ def test_a_rare_term_is_looked_up_in_the_search_index(large: Database, ask: Any,
     ],
 )
 def test_which_terms_the_index_knows(term: str, postgresql: bool, sqlite: bool) -> None:
-    assert (search.indexed("postgresql", term), search.indexed("sqlite", term)) == (postgresql, sqlite)
+    assert (terms.indexed("postgresql", term), terms.indexed("sqlite", term)) == (postgresql, sqlite)
 
 
 # ---------------------------------------------------------------- the index follows the text
 
 
 def test_the_index_follows_every_change_whoever_makes_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "WINDOW", 1)
-    monkeypatch.setattr(listing, "COMMON", 10.0)
+    monkeypatch.setattr(finding, "WINDOW", 1)
+    monkeypatch.setattr(finding, "COMMON", 10.0)
 
     def found(term: str) -> list[int]:
         page = database.read(queries.submissions, rpc.ListSubmissions(actor=ADMIN, q=term), SITE, NOW)
