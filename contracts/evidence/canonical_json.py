@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import re
 from decimal import Decimal
 from typing import Any
@@ -47,8 +46,6 @@ def _carefully(value: Any) -> str:
 
 def _number(value: float) -> str:
     """ECMA-262, Number::toString: decimal notation from 1e-6 up to 1e21, Python's shortest digits in any case."""
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON")
     if value == 0:
         return "0"
     if 1e-6 <= abs(value) < 1e21:

@@ -65,7 +65,7 @@ def _plain(field: FieldDefinition, value: Any, account: Account) -> str:
         case FieldType.NUMBER:
             return number_text(value, field.preferences.get("format"), account)
         case FieldType.CHECKBOX:
-            return CHECK_MARK if value in (True, "true", "1", 1) else ""
+            return CHECK_MARK if value in (True, "true", "1") else ""
         case FieldType.MULTIPLE | FieldType.SELECT | FieldType.RADIO:
             chosen = value if isinstance(value, list) else [value]
             return ", ".join(option_text(field, str(option)) for option in chosen)
@@ -77,7 +77,7 @@ def _plain(field: FieldDefinition, value: Any, account: Account) -> str:
 def payment_text(field: FieldDefinition, value: Any, account: Account) -> str:
     """The amount that a payment field asks for, in its currency; what is no amount is shown as it is."""
     amount = field.preferences.get("price") if value in (None, "") else value
-    if isinstance(amount, int | float) and not isinstance(amount, bool):
+    if isinstance(amount, int | float):
         return number_text(amount, str(field.preferences.get("currency") or DEFAULT_CURRENCY).lower(), account)
     return "" if amount is None else str(amount)
 
@@ -111,7 +111,7 @@ def _mask_number(mask: Any) -> int | None:
         return 0 if lowered == "true" else None
     if mask is True:
         return 0
-    return int(mask) or None if isinstance(mask, int | float) and mask else None
+    return int(mask) or None if isinstance(mask, int | float) else None
 
 
 def _hidden(text: str) -> str:
@@ -211,7 +211,7 @@ def _digits(number: Decimal, decimals: int | None) -> str:
     if decimals is not None:
         return f"{number.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
     text = f"{number:f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def printed_time(moment: datetime, time_zone: str, locale: str) -> str:
@@ -226,7 +226,7 @@ def printed_time(moment: datetime, time_zone: str, locale: str) -> str:
 
 def zone_text(moment: datetime) -> str:
     """``CET``, or ``UTC+3`` for a zone without letters of its own."""
-    name = moment.tzname() or "UTC"
+    name = f"{moment:%Z}"
     if name[0] not in "+-":
         return name
     offset = moment.utcoffset()

@@ -35,6 +35,6 @@ def unusable(pattern: str, *, of_phone: bool = False) -> str | None:
         return None
     if high == b"":
         return "must match some text"
-    if of_phone and (high < _FIRST_PHONE or low > _LAST_PHONE):
+    if of_phone and (high < _FIRST_PHONE or low >= _LAST_PHONE):
         return "must match phone numbers such as +14155550123"
     return None

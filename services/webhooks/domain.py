@@ -105,7 +105,7 @@ def _wait(retry_after: str | None, now: datetime) -> timedelta | None:
     if not retry_after:
         return None
     if re.fullmatch(r"\s*[0-9]+\s*", retry_after):
-        seconds = float(min(int(retry_after.strip()[:9]), 10**6))
+        seconds = float(retry_after.strip()[:9])
     else:
         try:
             seconds = (parsedate_to_datetime(retry_after) - now).total_seconds()

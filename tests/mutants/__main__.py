@@ -4,8 +4,9 @@
     python -m tests.mutants contracts.fields       only modules whose name begins so
 
 The tests run once, to see which of them call which function. Then, for each change, a process is forked in which the function's
-code is replaced, and the tests that call it run until one fails. A change that can be told by no test, because the function does
-the same with it, stands in ``equivalent.txt`` with the reason. Ends with 1 when fewer than 95 % of the others die.
+code is replaced, and the tests that call it run until one fails: so many as take 15 seconds, with few examples of each property.
+A change that can be told by no test, because the function does the same with it, stands in ``equivalent.txt`` with the reason.
+Ends with 1 when fewer than 95 % of the others die, or one could not be tried.
 """
 
 import sys

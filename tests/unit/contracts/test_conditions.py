@@ -67,6 +67,15 @@ def test_conditions_in_a_circle_end() -> None:
     assert "a" in hidden(fields, {}, {"a": "x"})
 
 
+def test_what_is_met_again_in_a_circle_counts_as_visible() -> None:
+    """What depends on it is decided first, as in the browser."""
+    fields = [field("a", when("b")), field("b", when("a", "empty"))]
+    assert hidden(fields, {}, {"a": "x", "b": "y"}) == {"a", "b"}
+    assert hidden(fields[::-1], {}, {"a": "x", "b": "y"}) == {"b"}
+    placed = field("f").model_copy(update={"areas": on("annex")})
+    assert hidden([placed], {"annex": [when("f")]}, {"f": "x"}) == set()
+
+
 def test_a_long_chain_of_conditions() -> None:
     """Two thousand fields, each shown when the one before is filled: no recursion, whatever order they come in."""
     chain = [field("0"), *(field(str(n), when(str(n - 1))) for n in range(1, 2_000))]
@@ -87,6 +96,7 @@ def test_what_others_decided_is_settled_before_the_browser_sees_it() -> None:
     left = settled(conditions, {"mine", "mine too"}, {"theirs": "y"})
     assert left == [when("mine"), when("mine too")]
     assert settled([when("theirs")], {"mine"}, {}) is None
+    assert settled([when("mine")], {"mine"}, {"mine": "x"}) == [when("mine")], "that may change yet"
     assert settled([], {"mine"}, {}) == []
 
 
@@ -170,6 +180,8 @@ def test_what_open_fields_may_yet_show_or_hide() -> None:
         ("greater_than", "a", "b", False),
         ("less_than", "a", "b", True),
         ("greater_than", "a", None, True),
+        ("greater_than", "a", "a", False),
+        ("less_than", "a", "a", False),
         ("greater_than", ["11"], "10", False),
         ("less_than", ["1"], "10", False),
         ("less_than", True, "10", False),

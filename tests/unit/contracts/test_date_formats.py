@@ -52,6 +52,8 @@ def test_a_format_with_a_part_of_the_day_has_a_time(format_: Any, timed: bool) -
         ("jan 1, 00", "MMM D, YY", date(2000, 1, 1)),
         ("31.12.99", "DD.MM.YY", date(2099, 12, 31)),
         ("0100-01-02", "YYYY-MM-DD", date(100, 1, 2)),
+        ("(4/3/2026)", "(D/M/YYYY)", date(2026, 3, 4)),
+        ("4/3/2026", "(D/M/YYYY)", None),
         ("11/2026", "MM/YYYY", date(2026, 11, 1)),
         ("Day 4 of 3, 2026", "[Day] D [of] M, YYYY", date(2026, 3, 4)),
         ("[Day] 4/3/2026", "[Day] D/M/YYYY", None),

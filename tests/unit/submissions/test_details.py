@@ -233,6 +233,7 @@ def test_masks(mask: Any, text: str) -> None:
     [
         ("text", "Ann", "Ann"),
         ("date", "2026-03-04", "03/04/2026"),
+        ("heading", "Terms", "Terms"),
         ("text", None, None),
         ("text", True, None),
         ("checkbox", True, None),

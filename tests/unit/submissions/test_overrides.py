@@ -83,6 +83,7 @@ def test_the_last_word_counts() -> None:
         ({"Sign": ["a", "b"]}, [], "s.values.Sign", "must be one picture"),
         ({"Sign": 5}, [], "s.values.Sign", "must be a URL, base64 or text"),
         ({"Sign": "{{name}}"}, [], "s.values.Sign", "must be a picture or a file, not a placeholder"),
+        ({"Papers": ["a", "{{name}}"]}, [], "s.values.Papers", "must be a picture or a file, not a placeholder"),
         ({"Sign": f" {ELSEWHERE.upper()}"}, [], "s.values.Sign", "must be the uuid of an attachment of this submitter"),
         ({}, [{"name": "Proof", "readonly": True}], "s.fields[0].readonly", "cannot be read-only"),
         ({}, [{"required": True}], "s.fields[0]", "must have a name"),

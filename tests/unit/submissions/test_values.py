@@ -165,6 +165,8 @@ def test_what_is_no_such_value_is_refused(kind: str, raw: Any) -> None:
         ("number", {"step": "often", "max": "many", "min": "few"}, [0.3, -5], []),
         ("number", {"step": 2, "min": 1}, [1, 3], [2]),
         ("number", {"step": 2}, [0, 2], [1]),
+        ("number", {"step": 3, "min": 1}, [1, 4], [2, 3]),
+        ("date", {"min": "soon"}, ["2026-01-01"], []),
         (
             "date",
             {"min": "2026-01-01", "max": "2026-12-31"},
@@ -199,6 +201,21 @@ def test_not_all_of_many_options_are_told() -> None:
     many = field("select", options=[str(number) for number in range(30)])
     assert values.violation(many, "x") == "must be one of " + ", ".join(map(str, range(20)))
     assert values.violation(field("select"), "x") is None, "options may be to come"
+    assert values.violation(field("text", options=["a"]), "b") is None, "only choices have some"
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_why_something_is_no_date(timed: bool) -> None:
+    one = field("date", preferences={"format": "D MMM YYYY HH:mm" if timed else "D MMM YYYY"})
+    wanted = "must be a date and time as YYYY-MM-DDTHH:MM:SSZ" if timed else "must be a date as YYYY-MM-DD"
+    wrong = {"2026-02-30": "must be a day of the calendar", True: wanted, "soon": wanted}
+    wrong |= {"4 Mar 2026 14:07" if timed else "4 Mar 26": wanted}
+    for raw, reason in wrong.items():
+        with pytest.raises(values.BadValue) as caught:
+            values.coerce(one, raw)
+        assert caught.value.reason == reason
+    with pytest.raises(values.BadValue):
+        values.coerce(one, ["2026-03-04T10:00:00Z", "T"])
 
 
 @pytest.mark.parametrize(

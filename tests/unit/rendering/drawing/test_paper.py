@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.fields.paper import display, page_footer, printed_time
+from contracts.fields.paper import babel_locale, display, page_footer, printed_time
 from contracts.types import Account, FieldDefinition, FieldType
 
 AMERICAN = Account(locale="en-US", time_zone="America/New_York")
@@ -44,6 +44,7 @@ def field(type_: str, options: list[str] | None = None, **preferences: Any) -> F
         ("2026-07-05", "z", Account(time_zone="America/St_Johns"), "NDT"),
         ("2026-07-05", "z", Account(time_zone="Pacific/Marquesas"), "UTC-9:30"),
         ("2026-07-05", "z", Account(time_zone="No/Where"), "UTC"),
+        ("2026-07-05", "z", Account(time_zone="Atlantic/Azores"), "UTC+0"),
         ("2026-03-05", "MMM D, YYYY", POLISH, "mar 5, 2026"),
         ("2026-03-05", "MMMM", Account(locale="xx-nonsense"), "March"),
         ("2026-02-30", None, AMERICAN, "2026-02-30"),
@@ -137,6 +138,9 @@ def test_masks(mask: Any, expected: str) -> None:
 
 def test_a_mask_hides_the_formatted_value() -> None:
     assert display(field("date", mask=True), "2026-03-05", AMERICAN) == "XXXXXXXXXX"
+    masks = (1, -1, "true", True, 0.5, 2, -2)
+    shown = [display(field("text", mask=mask), "AB", AMERICAN) for mask in masks]
+    assert shown == ["AX", "XB", "XX", "XX", "AB", "AB", "AB"]
     assert display(field("text", mask=True), "Ana, (ok)? [x]_y.", AMERICAN) == "XXX, (XX)? [X]_X."
 
 
@@ -169,6 +173,9 @@ def test_a_mask_hides_the_formatted_value() -> None:
         (field("checkbox"), "true", "✔"),
         (field("checkbox"), "1", "✔"),
         (field("checkbox"), "no", ""),
+        (field("checkbox"), 1, "✔"),
+        (field("checkbox"), 2, ""),
+        (field("number"), [], ""),
         (field("text"), ["A", 1], "A, 1"),
         (field("text"), 0, "0"),
         (field("select", ["A", ""]), "", ""),
@@ -184,6 +191,15 @@ def test_a_mask_hides_the_formatted_value() -> None:
 )
 def test_other_types(definition: FieldDefinition, value: Any, expected: str) -> None:
     assert display(definition, value, AMERICAN) == expected
+
+
+def test_a_locale_that_nobody_knows_is_english() -> None:
+    assert [str(babel_locale(name)) for name in ("xx-nonsense", "", "de_AT", "pl-PL")] == [
+        "en_US",
+        "en_US",
+        "de_AT",
+        "pl_PL",
+    ]
 
 
 def test_a_heading_shows_its_default_value() -> None:
