@@ -46,7 +46,8 @@ def test_pages(desk: Desk) -> None:
     assert page(limit=3, after=made[0], before=made[3]) == (made[1:3], made[1], None, 2)
     assert page(after=made[6]) == ([], None, None, 0)
     assert page(limit=10_000)[3] == 7
-    for absurd in ({"after": 10**30}, {"before": 10**30}, {"template_id": 10**30}):
+    assert page(before=10**30) == page()
+    for absurd in ({"after": 10**30}, {"before": -(10**30)}, {"template_id": 10**30}):
         assert page(**absurd) == ([], None, None, 0)
 
 
