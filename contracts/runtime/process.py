@@ -173,7 +173,7 @@ def background(names: Sequence[str]) -> int:
     stop.wait()
     drained = _drain(parts, threads, first.drain_seconds)
     for part in parts:
-        look_at_mark(part.name, part.database, part.settings.blob_url)
+        look_at_mark(part.name, part.database, part.settings.blob_url, patience=1.0)
     for bus in buses.values():
         bus.close()
     if health is not None:
@@ -213,12 +213,12 @@ def _part(name: str, publisher: Publisher) -> _Part:
     return part
 
 
-def look_at_mark(name: str, database: Database, blob_url: str) -> None:
+def look_at_mark(name: str, database: Database, blob_url: str, *, patience: float = high_water.START_PATIENCE) -> None:
     """Deal with a database that was restored, before anything is written there: ``serve``, too, may be the first to give out
-    ids. A file store that does not answer, or another process that is at it for seconds, keeps nobody from starting: the
-    background process goes on looking."""
+    ids. A file store that does not answer, or another process that is at it for ``patience`` seconds, keeps nobody from
+    starting: the background process goes on looking."""
     try:
-        high_water.keep(name, database, high_water.store_at(blob_url))
+        high_water.keep(name, database, high_water.store_at(blob_url), patience=patience)
     except (ServiceError, sa.exc.SQLAlchemyError, OSError) as error:
         log.warning("mark.not_kept", service=name, reason=str(error).partition("\n")[0])
 

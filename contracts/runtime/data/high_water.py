@@ -31,8 +31,12 @@ MARKS = "marks/"
 LOOK_EVERY = timedelta(seconds=2)
 """A database that was put back by less than this, by hand, is not noticed here; ``deploy.restore`` need not notice it."""
 
+START_PATIENCE = 15.0
+"""Seconds for which a process that starts waits for another one that is at it: much longer than a restored database takes to
+begin again, and than several take one after the other when the store is silent."""
+
 _PATIENCE = 3.0
-"""Seconds for which somebody else who is at it is waited for: when all processes start at once, and the store is silent."""
+"""The same for a process that is running."""
 
 _FLOORS, _JUMPS = "countersign_floors", "countersign_jumps"
 _BURST = 20
@@ -66,11 +70,11 @@ def read(store: BlobStore, service: str) -> Mark | None:
         return None
 
 
-def keep(service: str, database: Database, store: BlobStore) -> Mark:
+def keep(service: str, database: Database, store: BlobStore, *, patience: float = _PATIENCE) -> Mark:
     """Compare the database with its mark, deal with it if it was restored, and write the mark anew. One process at a time, so
     that of several that start at once one does it. Raises ServiceError when the database or the store does not answer, or
-    when another process has been at it for seconds."""
-    with migrations.alone(database.url, patience=_PATIENCE):
+    when another process has been at it for ``patience`` seconds."""
+    with migrations.alone(database.url, patience=patience):
         mark = read(store, service)
         if mark is not None and _was_restored(mark, *database.read(_state)):
             # Whoever is killed before the mark is written does it again: the epochs differ until then.

@@ -300,7 +300,8 @@ def _fields(
         changed = overrides.apply(field)
         if field.type is FieldType.PAYMENT and changed.preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
-        if reason := checker.unsatisfiable(changed):
+        # What an override makes so was refused where it was given.
+        if checker.unsatisfiable(field) and (reason := checker.unsatisfiable(changed)):
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose {reason}")
         fields.append(changed)
     return fields

@@ -45,6 +45,7 @@ def test_a_change_at_the_last_moment_is_seen_before_it_is_signed(
     signer = Signer(open_page(f"/s/{submitter['slug']}", viewport))
     signer.start()
     signer.fill("Name", "Ann Ray")
+    signer.saved()  # else it is this step that is told of the change, and Complete is behind the notice
     signer.field("City").fill("Vienna")
     change(suite, submitter, "1000000")
     signer.press("Complete")

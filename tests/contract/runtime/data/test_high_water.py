@@ -323,14 +323,16 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def look_at_once(life: Life, blob_url: str, processes: int) -> list[str]:
+def look_at_once(
+    life: Life, blob_url: str, processes: int, *, patience: float = high_water.START_PATIENCE
+) -> list[str]:
     """As many processes start; what they log of it."""
     at_once = threading.Barrier(processes)
 
     def start() -> None:
         own = Database(life.database.url.render_as_string(hide_password=False))
         at_once.wait()
-        look_at_mark(SERVICE, own, blob_url)
+        look_at_mark(SERVICE, own, blob_url, patience=patience)
         own.dispose()
 
     with capture_logs() as lines:
@@ -344,10 +346,9 @@ def look_at_once(life: Life, blob_url: str, processes: int) -> list[str]:
 
 
 def test_who_stands_still_at_it_keeps_nobody_from_starting_and_killed_leaves_it_to_the_next(
-    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    life: Life, tmp_path: Path
 ) -> None:
     """Several processes start after a restore, one of them first: stopped in the middle, and then killed."""
-    monkeypatch.setattr(high_water, "_PATIENCE", 0.5)
     before, blob_url = life.epoch, f"file://{tmp_path}/blobs"
     life.give(10)
     ceiling = life.keep().ceilings["outbox"]
@@ -359,13 +360,12 @@ def test_who_stands_still_at_it_keeps_nobody_from_starting_and_killed_leaves_it_
     try:
         assert first.stdout is not None
         assert b"here\n" in first.stdout, "it has come there"  # read until then
-        assert look_at_once(life, blob_url, 3) == ["mark.not_kept"] * 3
+        assert look_at_once(life, blob_url, 3, patience=0.5) == ["mark.not_kept"] * 3
         assert life.mark.epoch == before
         assert life.give() > ceiling, "the first one has moved the numbers on before it stood still"
     finally:
         first.kill()
         first.wait()
-    monkeypatch.setattr(high_water, "_PATIENCE", 20)
     assert look_at_once(life, blob_url, 3).count("database.restored") == 1
     assert life.mark.epoch == life.epoch > before
     assert look_at_once(life, blob_url, 3) == []

@@ -53,6 +53,7 @@ class Specimen:
             process.wait()
         for log in self._logs:
             log.close()
+            print(log.name, Path(log.name).read_text(errors="replace")[-20_000:], sep="\n")  # shown when the test fails
         self.database.dispose()
 
     def rows(self, query: str, **values: Any) -> list[Any]:
