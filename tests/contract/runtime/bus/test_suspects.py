@@ -226,7 +226,7 @@ def test_an_event_whose_handler_never_ends_goes_to_another_process(broker: Priva
     assert "in on_noted" in served.log("serve"), "where it waits"
     (served.folder / "go on").touch()
     served.start("serve")
-    wait_until(lambda: sorted(served.notes()) == ["quick", "slow"], within=60, what="both")
+    wait_until(lambda: sorted(served.notes()) == ["quick", "slow"], within=150, what="both")
 
 
 @pytest.mark.timeout(300)
