@@ -28,6 +28,7 @@ from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readines
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.http import errors, specification
+from services.gateway.http.client_address import networks
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
     ExceptionMiddleware,
@@ -42,7 +43,6 @@ from services.gateway.http.server import server
 from services.gateway.http.validation import NoUriParser, validator_map
 from services.gateway.http.wsgi import Pages
 from services.gateway.identity.provider import IdentityProvider
-from services.gateway.pages.answering.visitor import networks
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.settings import Settings
 

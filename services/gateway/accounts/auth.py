@@ -16,9 +16,9 @@ from contracts.types import Actor, Role
 from services.gateway.accounts import queries
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.accounts.keys import KeyRing
+from services.gateway.http.client_address import Network, client_address
 from services.gateway.http.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest
 from services.gateway.http.exchange import exchange_of
-from services.gateway.pages.answering.visitor import Network, client_address
 
 HEADER = b"x-auth-token"
 _LONGEST_KEY = 512

@@ -13,9 +13,10 @@ from contracts.rpc.submissions import form as rpc
 from contracts.types import FieldType
 from services.gateway.api.requests import files, repeats
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http.client_address import client_address, networks
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.page_bodies import clean_filename, sniff_media_type
-from services.gateway.pages.answering.visitor import USER_AGENT_LENGTH, client_address, networks
+from services.gateway.pages.answering.visitor import USER_AGENT_LENGTH
 
 _LONGEST_TEXT = 500
 

@@ -10,12 +10,12 @@ from contracts.errors import ServiceError
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.types import Account, Actor
+from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page, verify
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.answering.static_files import StaticFiles
-from services.gateway.pages.answering.visitor import networks
 from services.gateway.pages.texts import for_reader
 
 log = observe.logger(__name__)

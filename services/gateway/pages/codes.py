@@ -11,9 +11,10 @@ import flask
 
 from contracts.rpc import submissions
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.slugs import checked
-from services.gateway.pages.answering.visitor import COOKIE, Network, visit
+from services.gateway.pages.answering.visitor import COOKIE, visit
 
 CODE_LENGTH = 50
 PHONE_LENGTH = 50

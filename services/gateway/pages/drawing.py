@@ -11,10 +11,11 @@ import flask
 from contracts.errors import ServiceError
 from contracts.rpc import rendering, submissions
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.slugs import checked
-from services.gateway.pages.answering.visitor import Network, visit
+from services.gateway.pages.answering.visitor import visit
 
 MOST_AREAS = 100
 WIDEST = 4_000

@@ -16,10 +16,11 @@ from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.identity.provider import IdentityFailed, IdentityProvider, digest_of, new_state
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.slugs import checked
-from services.gateway.pages.answering.visitor import Network, visit
+from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import keep_value
 
 log = observe.logger(__name__)

@@ -13,8 +13,8 @@ import flask
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import notifications
 from contracts.types import Page
+from services.gateway.http.client_address import is_local, networks
 from services.gateway.pages.answering.context import PagesContext, PagesSettings
-from services.gateway.pages.answering.visitor import is_local, networks
 
 _NEWER_THAN_ALL = 2**53
 _PER_PAGE = 50

@@ -14,9 +14,10 @@ from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.shared_link import LINK_FORM_FIELDS, required_contact
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.slugs import checked
-from services.gateway.pages.answering.visitor import Network, visit
+from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
 
 RESUME = "resume"

@@ -13,11 +13,12 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import file_headers, stored_file
 from services.gateway.pages.answering.pictures import nearest_width, picture
 from services.gateway.pages.answering.slugs import checked
-from services.gateway.pages.answering.visitor import Network, proofs, visit
+from services.gateway.pages.answering.visitor import proofs, visit
 from services.gateway.pages.files import link_of
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
 from services.gateway.pages.texts import for_reader, statement_of

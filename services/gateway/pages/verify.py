@@ -20,11 +20,11 @@ from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.monitoring import observe
 from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network, client_address
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import content_disposition, file_headers
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.turns import Turns
-from services.gateway.pages.answering.visitor import Network, client_address
 
 log = observe.logger(__name__)
 
