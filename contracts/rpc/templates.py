@@ -94,7 +94,21 @@ class Intake(Tolerant):
     html_documents: list[HtmlDocumentInput] = Field(default_factory=list)
 
 
-class CreateTemplate(Intake):
+class TemplateOptions(Tolerant):
+    """The keys of every template, new or changed, that the gateway hands on as a caller wrote them (specification 4.2), and
+    nothing that a caller may not say. So are those of the options and changes below."""
+
+    name: str | None = None
+    folder_name: str | None = None
+
+
+class NewTemplateOptions(TemplateOptions):
+    """Those of a new template, unless it is a clone."""
+
+    shared_link: bool = True
+
+
+class CreateTemplate(NewTemplateOptions, Intake):
     """A template of these documents. An existing template of the same ``external_id`` is updated instead.
 
     ``request_id`` makes the call idempotent: the same id returns the first answer.
@@ -102,10 +116,7 @@ class CreateTemplate(Intake):
 
     request_id: str
     actor: Actor
-    name: str | None = None
-    folder_name: str | None = None
     external_id: str | None = None
-    shared_link: bool = True
 
 
 class ComposeDocuments(Intake):
@@ -147,23 +158,26 @@ class ConditionsOfDocument(Tolerant):
     conditions: list[Condition] = Field(default_factory=list)
 
 
-class UpdateTemplate(Tolerant):
-    """Only what is set changes (``model_fields_set``). ``roles`` renames by position and appends; ``fields`` replaces;
-    ``document_schema`` replaces the conditions of the documents that it names; ``preferences`` merge, None takes one away."""
+class TemplateChange(TemplateOptions):
+    """The body of PUT /templates/:id. Only what is set changes (``model_fields_set``). ``roles`` renames by position and
+    appends; ``fields`` replaces; ``preferences`` merge, None takes one away."""
+
+    roles: list[str] | None = None
+    fields: list[FieldInput] | None = None
+    submitters: list[Party] | None = None
+    archived: bool | None = None
+    shared_link: bool | None = None
+    preferences: dict[str, Any] | None = None
+
+
+class UpdateTemplate(TemplateChange):
+    """``document_schema`` replaces the conditions of the documents that it names."""
 
     request_id: str
     actor: Actor
     id: int
-    name: str | None = None
     external_id: str | None = None
-    folder_name: str | None = None
-    roles: list[str] | None = None
-    fields: list[FieldInput] | None = None
-    submitters: list[Party] | None = None
     document_schema: list[ConditionsOfDocument] | None = None
-    archived: bool | None = None
-    shared_link: bool | None = None
-    preferences: dict[str, Any] | None = None
 
 
 class RemoveTemplate(Tolerant):
@@ -175,29 +189,29 @@ class RemoveTemplate(Tolerant):
     permanently: bool = False
 
 
-class CloneTemplate(Tolerant):
+class CloneTemplate(TemplateOptions):
     """``document_names`` by position; a document that has none there keeps its own."""
 
     request_id: str
     actor: Actor
     id: int
-    name: str | None = None
-    folder_name: str | None = None
     external_id: str | None = None
     document_names: list[str | None] = Field(default_factory=list)
 
 
-class MergeTemplates(Tolerant):
-    """A new template with the documents, roles and fields of several. ``roles`` names the combined roles by position."""
+class MergeOptions(NewTemplateOptions):
+    """Those of a template that is made of several. ``roles`` names the combined roles by position."""
+
+    template_ids: list[int]
+    roles: list[str] | None = None
+
+
+class MergeTemplates(MergeOptions):
+    """A new template with the documents, roles and fields of several."""
 
     request_id: str
     actor: Actor
-    template_ids: list[int]
-    name: str | None = None
-    folder_name: str | None = None
     external_id: str | None = None
-    shared_link: bool = True
-    roles: list[str] | None = None
 
 
 class DocumentChange(Tolerant):

@@ -11,8 +11,6 @@ from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.http.exchange import Exchange
 
-_OF_TEMPLATE = ("name", "folder_name", "shared_link")
-
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.LIST, exchange, **filters(exchange))
@@ -24,21 +22,21 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *_OF_TEMPLATE, "flatten", "remove_tags"), **external_id(body)}
+    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "flatten", "remove_tags"), **external_id(body)}
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *_OF_TEMPLATE, "remove_tags"), **external_id(body), "docx": True}
+    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "remove_tags"), **external_id(body), "docx": True}
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *_OF_TEMPLATE), **external_id(body)}
+    common = {**pick(body, *rpc.NewTemplateOptions.model_fields), **external_id(body)}
     with place_of_html(body):
         return await context.ask(_create(exchange), exchange, html_documents=html_documents_of(body), **common)
 
@@ -49,7 +47,7 @@ def _create(exchange: Exchange) -> Rpc[Any, Any]:
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    chosen = {**pick(body, *_OF_TEMPLATE, "template_ids", "roles"), **external_id(body)}
+    chosen = {**pick(body, *rpc.MergeOptions.model_fields), **external_id(body)}
     return await context.ask(rpc.TRY_MERGE if dry_run(exchange) else rpc.MERGE, exchange, **chosen)
 
 
@@ -62,7 +60,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
         stored = await uploads.add({f"documents[{i}].file": text for i, text in texts.items()})
         uploaded = dict(zip(texts, stored, strict=True))
         changes = [
-            {**pick(entry, "name", "html", "position", "replace", "remove"), "file": uploaded.get(i)}
+            {**pick(entry, *rpc.DocumentChange.model_fields), "file": uploaded.get(i)}
             for i, entry in enumerate(entries)
         ]
         return await context.ask(call, exchange, id=exchange.arguments["id"], documents=changes, **pick(body, "merge"))
@@ -71,7 +69,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     of_submissions.refuse_unconfigured({"preferences": body.get("preferences")})
-    changes = pick(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
+    changes = pick(body, *rpc.TemplateChange.model_fields)
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
     if "schema" in body:
@@ -87,7 +85,7 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body or {}
-    chosen = pick(body, "name", "folder_name")
+    chosen = pick(body, *rpc.TemplateOptions.model_fields)
     if body.get("documents"):
         chosen["document_names"] = [document.get("name") for document in body["documents"]]
     call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from contracts.errors import ServiceError
+from contracts.rpc.templates import DocumentInput, HtmlDocumentInput
 from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.files import Uploads
 
 _ENTRY = re.compile(r"documents\[(\d+)\]\.")
-_HTML = ("html", "html_header", "html_footer", "size", "name", "position")
 
 
 async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str,
     stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(entries)})
     return [
         {
-            **pick(entry, "name", "position"),
+            **pick(entry, *DocumentInput.model_fields),
             "conditions": entry.get("conditions") or [],
             "file": file,
             "fields": fields_of(entry.get("fields")),
@@ -32,7 +32,7 @@ def html_documents_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The document whose keys are at the top of the body, then ``documents``. What an entry does not say the body does."""
     common = pick(body, "html_header", "html_footer", "size")
     pages = [*([body] if "html" in body else []), *(body.get("documents") or [])]
-    return [{**common, **pick(page, *_HTML)} for page in pages]
+    return [{**common, **pick(page, *HtmlDocumentInput.model_fields)} for page in pages]
 
 
 @contextmanager
