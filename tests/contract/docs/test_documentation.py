@@ -29,6 +29,7 @@ from services.rendering.jobs.intake import preparing as intake
 from services.rendering.jobs.tags import grammar, values
 from services.rendering.jobs.tags.grammar import parse_tag
 from services.rendering.jobs.text.fonts import HANDS
+from services.webhooks.domain import EVENTS, subscribed
 from tests.support.files import docx_files
 
 SPECIMENS = [one for one in (*TYPES, *ATTRIBUTES) if one.lines]
@@ -51,7 +52,12 @@ NOT_ON_THE_PAGE = {
 
 def first_column(text: str, heading: str) -> list[str]:
     """The names in backticks in the first column of the tables that are headed ``| heading |``."""
-    names: list[str] = []
+    return [name for name, _ in first_columns(text, heading)]
+
+
+def first_columns(text: str, heading: str) -> list[tuple[str, str]]:
+    """Each of these names with what stands beside it."""
+    names: list[tuple[str, str]] = []
     inside = False
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -59,7 +65,8 @@ def first_column(text: str, heading: str) -> list[str]:
         elif line.split("|")[1].strip() == heading:
             inside = True
         elif inside:
-            names += re.findall(r"`([^`]+)`", line.split("|")[1])
+            _, cell, beside, *_ = line.split("|")
+            names += [(name, beside.strip()) for name in re.findall(r"`([^`]+)`", cell)]
     return names
 
 
@@ -87,6 +94,13 @@ def test_every_event_is_in_the_readme(service: str) -> None:
     emitted = {event.type for event in events.REGISTRY.values() if event.source == service}
     assert set(first_column(readme(service), "Event in")) == taken
     assert set(first_column(readme(service), "Event out")) == emitted
+
+
+def test_the_readme_of_webhooks_says_which_events_a_webhook_gets_that_names_none() -> None:
+    told = dict(first_columns(readme("webhooks"), "Event in"))
+    unnamed = {event for event in EVENTS if told[event].endswith("that name it or no event at all")}
+    assert {event for event in EVENTS if told[event].endswith("that name it")} == set(EVENTS) - unnamed
+    assert unnamed == set(subscribed(None))
 
 
 def test_every_event_of_the_gateway_is_in_its_readme() -> None:
