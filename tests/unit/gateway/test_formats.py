@@ -77,11 +77,35 @@ def test_the_short_cut_takes_nothing_that_the_validator_refuses(text: str) -> No
         ("Ana", False),
         ("Ana <a>", False),
         ("a@example.com\nb@example.com", False),
+        ("a@example.com,\r\nb@example.com", False),
         ("a@example.com\x00", False),
     ],
 )
 def test_lists_of_addresses(text: str, holds: bool) -> None:
     assert formats.is_email_list(text) is holds
+
+
+def test_lists_of_addresses_and_moments_end_somewhere() -> None:
+    for longest, check, text in (
+        (5_000, formats.is_email_list, "a@example.com,"),
+        (50, formats.is_moment, "2026-03-04"),
+    ):
+        assert check(text.ljust(longest))
+        assert not check(text.ljust(longest + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "locale"),
+    [("de", "de"), ("de-AT", "de-AT"), ("de_at", "de-AT"), ("EN-us", "en-US"), ("zh-Hant-TW", "zh-Hant-TW")],
+)
+def test_locales_are_written_as_browsers_write_them(text: str, locale: str) -> None:
+    assert formats.is_locale(text)
+    assert formats.parse_locale(text) == locale
+
+
+@pytest.mark.parametrize("text", ["", "german", "xx", "de-XX1", "de_DE.UTF-8", "de@euro", "de-AT\n", "-"])
+def test_what_no_browser_calls_a_locale(text: str) -> None:
+    assert not formats.is_locale(text)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ def test_no_body_is_none(nothing: bytes) -> None:
         (b"[9223372036854775808]", "64 bits"),
         (b"[" + b"9" * 100_000 + b"]", "64 bits"),
         (b'{"a": 1, "b": 2, "a": 1}', '"a" is there twice'),
+        (b'{"a": 1, "b": 2, "b": 3}', '"b" is there twice'),
         (b'[{"x": [{"\\u0061": 1, "a": 2}]}]', "twice"),
         (b"[" * 65 + b"]" * 65, "64 levels"),
         (b'{"a":' * 65 + b"1" + b"}" * 65, "64 levels"),
@@ -96,6 +97,25 @@ def test_depth_64_and_pairs_of_surrogates_are_fine() -> None:
     assert json_body.loads(b"[" * 64 + b"]" * 64) is not None
     assert json_body.loads(b'"\\ud834\\udd1e"') == "\U0001d11e"
     assert json_body.loads(b'"a \\\\u0000 b"') == "a \\u0000 b"
+
+
+@pytest.mark.parametrize("raw", [b"-- Content-Disposition: x", b'["form-data", 1', b"form-data"])
+def test_only_a_form_is_taken_for_one(raw: bytes) -> None:
+    with pytest.raises(ServiceError) as refused:
+        json_body.loads(raw)
+    assert "line 1" in refused.value.message
+
+
+def test_the_integers_of_64_bits_are_taken() -> None:
+    assert json_body.loads(b"[-9223372036854775808, 9223372036854775807]") == [-(2**63), 2**63 - 1]
+
+
+def test_as_many_values_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_body, "MOST_VALUES", 10)
+    assert json_body.loads(b"[1,1,1,1,1,1,1,1,1,1]") == [1] * 10
+    with pytest.raises(ServiceError) as refused:
+        json_body.loads(b"[1,1,1,1,1,1,1,1,1,1,1]")
+    assert refused.value.code == "too_large"
 
 
 def test_a_body_of_very_many_values_is_too_large() -> None:

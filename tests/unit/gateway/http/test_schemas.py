@@ -6,9 +6,11 @@ import pytest
 
 from contracts.errors import ServiceError
 from services.gateway.http import schemas, specification
-from services.gateway.http.validation import _Parameters
+from services.gateway.http.parameters import ParametersSchema
 
 DOCUMENT = specification.document()
+SUBMISSION, USER, HTML = "NewSubmission", "NewUser", "NewHtmlTemplate"
+USER_CHANGE, TEMPLATE_CHANGE, SUBMITTER_CHANGE = "UserChange", "TemplateChange", "SubmitterChange"
 
 
 def resolved(node: Any) -> Any:
@@ -25,16 +27,15 @@ def body_schema(name: str) -> schemas.BodySchema:
     return schemas.BodySchema(resolved(DOCUMENT["components"]["schemas"][name]))
 
 
-SUBMISSION, USER = body_schema("NewSubmission"), body_schema("NewUser")
-USER_CHANGE, TEMPLATE_CHANGE = body_schema("UserChange"), body_schema("TemplateChange")
-SUBMITTER_CHANGE, HTML = body_schema("SubmitterChange"), body_schema("NewHtmlTemplate")
+def accepted(schema: str, body: Any) -> dict[str, Any]:
+    return body_schema(schema).accept(body)
 
 
-def refused(schema: schemas.BodySchema, body: Any) -> ServiceError:
-    with pytest.raises(ServiceError) as found:
-        schema.accept(body)
-    assert found.value.code == "invalid"
-    return found.value
+def refused(schema: str, body: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as refusal:
+        accepted(schema, body)
+    assert refusal.value.code == "invalid"
+    return refusal.value
 
 
 def submission(**more: Any) -> dict[str, Any]:
@@ -98,26 +99,26 @@ def test_every_fault_is_in_the_details() -> None:
 def test_numbers_and_booleans_may_be_text() -> None:
     body = submission(template_id="7", send_email="false")
     body["submitters"][0]["order"] = "1"
-    taken = SUBMISSION.accept(body)
+    taken = accepted(SUBMISSION, body)
     assert (taken["template_id"], taken["send_email"], taken["submitters"][0]["order"]) == (7, False, 1)
 
 
 def test_text_that_only_looks_like_a_number_stays_text() -> None:
     body = submission(name="2026", template_id="7")
     body["submitters"][0] |= {"external_id": "0012", "values": {"Code": "0012", "Yes": "true"}}
-    taken = SUBMISSION.accept(body)
+    taken = accepted(SUBMISSION, body)
     assert taken["name"] == "2026"
     assert taken["submitters"][0]["external_id"] == "0012"
     assert taken["submitters"][0]["values"] == {"Code": "0012", "Yes": "true"}
 
 
 def test_unknown_keys_are_left_alone() -> None:
-    assert SUBMISSION.accept(submission(whatever={"a": 1}))["whatever"] == {"a": 1}
+    assert accepted(SUBMISSION, submission(whatever={"a": 1}))["whatever"] == {"a": 1}
 
 
 def test_a_wrapper_comes_off() -> None:
-    assert SUBMISSION.accept({"submission": submission()}) == submission()
-    assert USER.accept({"user": {"email": "a@example.com"}, "role": "viewer"}) == {
+    assert accepted(SUBMISSION, {"submission": submission()}) == submission()
+    assert accepted(USER, {"user": {"email": "a@example.com"}, "role": "viewer"}) == {
         "email": "a@example.com",
         "role": "viewer",
     }
@@ -126,20 +127,20 @@ def test_a_wrapper_comes_off() -> None:
 
 def test_blanks_that_mean_not_given_are_left_out() -> None:
     blank = {"role": "", "name": None, "application_key": "", "external_id": "", "values": None}
-    taken = SUBMISSION.accept(submission(expire_at="", submitters=[{"email": "a@example.com", **blank}]))
+    taken = accepted(SUBMISSION, submission(expire_at="", submitters=[{"email": "a@example.com", **blank}]))
     assert taken == submission()
-    assert USER_CHANGE.accept({"email": "", "password": None, "last_name": ""}) == {"last_name": None}
+    assert accepted(USER_CHANGE, {"email": "", "password": None, "last_name": ""}) == {"last_name": None}
     for clearing in ("application_key", "reply_to", "name", "email", "phone", "message"):
-        assert SUBMITTER_CHANGE.accept({clearing: "", "values": ""}) == {clearing: None}
-        assert SUBMITTER_CHANGE.accept({clearing: None, "send_sms": None}) == {clearing: None}
-    assert TEMPLATE_CHANGE.accept({"external_id": "", "name": ""}) == {"external_id": None}
+        assert accepted(SUBMITTER_CHANGE, {clearing: "", "values": ""}) == {clearing: None}
+        assert accepted(SUBMITTER_CHANGE, {clearing: None, "send_sms": None}) == {clearing: None}
+    assert accepted(TEMPLATE_CHANGE, {"external_id": "", "name": ""}) == {"external_id": None}
 
 
 def test_html_or_documents() -> None:
     for nothing in ({}, {"html": ""}, {"html": None, "documents": None}):
         assert refused(HTML, nothing).details == [{"field": "html", "reason": "is required"}]
-    assert HTML.accept({"html": "", "documents": [{"html": "x"}]}) == {"documents": [{"html": "x"}]}
-    assert HTML.accept({"documents": [{"html": "<p>x</p>"}]})
+    assert accepted(HTML, {"html": "", "documents": [{"html": "x"}]}) == {"documents": [{"html": "x"}]}
+    assert accepted(HTML, {"documents": [{"html": "<p>x</p>"}]})
     assert refused(HTML, {"html": "x", "size": "A9"}).details[0]["field"] == "size"
     options = refused(TEMPLATE_CHANGE, {"fields": [{"name": "a", "type": "select", "options": ["x", None]}]})
     assert options.message == "fields[0].options[1] must be a String"
@@ -152,10 +153,17 @@ def test_a_hostile_array_is_refused_and_only_its_beginning_is_told() -> None:
     assert late.details[0]["field"] == "submitters[0].fields[1999].name"
 
 
+def parameters(operation: str) -> ParametersSchema:
+    definition = next(each for each in specification.operations(DOCUMENT) if each.id == operation)
+    definitions = [
+        *DOCUMENT["paths"][definition.path].get("parameters", []),
+        *definition.definition.get("parameters", []),
+    ]
+    return ParametersSchema(resolved(definitions))
+
+
 def arguments(operation: str, query: bytes = b"", **path: Any) -> dict[str, Any]:
-    found = next(each for each in specification.operations(DOCUMENT) if each.id == operation)
-    definitions = [*DOCUMENT["paths"][found.path].get("parameters", []), *found.definition.get("parameters", [])]
-    return _Parameters(resolved(definitions)).accept({"query_string": query, "path_params": path})
+    return parameters(operation).accept({"query_string": query, "path_params": path})
 
 
 def test_parameters_are_typed_and_have_defaults() -> None:
@@ -205,12 +213,169 @@ def test_an_id_that_no_record_has_is_not_found(bad: str) -> None:
     assert found.value.status == 404
 
 
+def test_a_path_that_names_no_kind_of_record_is_told_what_there_is() -> None:
+    with pytest.raises(ServiceError) as refusal:
+        arguments("events.form", type="signed")
+    assert refusal.value.details[0]["field"] == "type"
+    assert "completed" in refusal.value.message
+
+
+@pytest.mark.parametrize("at", ["tomorrow", "2026-13-01"])
+def test_a_filter_by_time_must_be_a_point_in_time(at: str) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        arguments("submitters.search", f"completed_after={at}".encode())
+    assert refusal.value.message == "completed_after must be an ISO 8601 date and time"
+    assert (
+        arguments("submitters.search", b"completed_after=2026-11-23%2015:00")["completed_after"] == "2026-11-23 15:00"
+    )
+
+
+def test_an_unknown_parameter_is_told_with_those_there_are() -> None:
+    with pytest.raises(ServiceError) as refusal:
+        arguments("users.get", b"id=7", id="5")
+    assert refusal.value.message == "Unknown query parameter id: there are none here"
+    with pytest.raises(ServiceError) as refusal:
+        arguments("webhooks.search", b"%0aa=1")
+    assert refusal.value.message == "Unknown query parameter \ufffda: known are after, before, limit"
+    with pytest.raises(ServiceError) as refusal:
+        arguments("users.get", b"x" * 101 + b"=1", id="5")
+    assert refusal.value.details[0]["field"] == "x" * 100
+
+
+def key_of(operation: str, *values: bytes) -> str | None:
+    headers = [(b"host", b"example.com"), *((b"idempotency-key", value) for value in values)]
+    return parameters(operation).idempotency_key({"headers": headers})
+
+
+def test_an_idempotency_key_is_read_where_the_operation_has_one() -> None:
+    assert key_of("templates.clone", b"order 7") == "order 7"
+    assert key_of("templates.clone") is None
+    assert key_of("templates.get", b"order 7") is None
+
+
+@pytest.mark.parametrize("values", [(b"a", b"a"), (b"",), (b"\xe9",), (b"x" * 256,), (b"a\x00",)])
+def test_a_key_that_could_be_read_in_two_ways_is_refused(values: tuple[bytes, ...]) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        key_of("templates.clone", *values)
+    assert refusal.value.details[0]["field"] == "Idempotency-Key"
+
+
 def test_the_query_must_be_text() -> None:
     with pytest.raises(ServiceError) as found:
         arguments("templates.search", b"q=%ff")
     assert found.value.status == 400
     with pytest.raises(ServiceError):
         arguments("templates.search", b"&".join([b"q=a"] * 101))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("7", "integer", 7),
+        (" -7 ", "number", -7),
+        ("7.5", "number", 7.5),
+        (".5e3", "number", 500.0),
+        ("7.5", "integer", "7.5"),
+        ("7,5", "number", "7,5"),
+        ("1e999", "number", "1e999"),
+        ("nan", "number", "nan"),
+        (" TRUE ", "boolean", True),
+        ("0", "boolean", False),
+        ("yes", "boolean", "yes"),
+        ("7", "string", "7"),
+        ("7", None, "7"),
+    ],
+)
+def test_what_a_text_stands_for(text: str, kind: str | None, value: Any) -> None:
+    converted = schemas.convert(text, {"type": kind})
+    assert (converted, type(converted)) == (value, type(value))
+    assert schemas.convert([text], {"type": "array", "items": {"type": kind}}) == [value]
+    assert schemas.convert([text], {"type": "array"}) == [text]
+
+
+ONE_OF_TWO = {"type": "object", "anyOf": [{"required": ["email", "name"]}, {"required": ["phone"]}]}
+
+
+def test_of_several_keys_one_of_which_is_required_the_first_is_named() -> None:
+    in_words = {**ONE_OF_TWO, "x-messages": {"anyOf": "{name} or a phone is required"}}
+    with pytest.raises(ServiceError) as refusal:
+        schemas.BodySchema(in_words).accept({})
+    assert refusal.value.message == "email or a phone is required"
+    assert refusal.value.details == [{"field": "email", "reason": "or a phone is required"}]
+    with pytest.raises(ServiceError) as refusal:
+        schemas.BodySchema(ONE_OF_TWO).accept({})
+    assert refusal.value.details == [{"field": "body", "reason": "is invalid"}]
+    kinds = {"anyOf": [{"type": "string"}, {"type": "array"}], "x-messages": {"anyOf": "{name} must be text or a list"}}
+    with pytest.raises(ServiceError) as refusal:
+        schemas.BodySchema({"type": "object", "properties": {"to": kinds}}).accept({"to": 5})
+    assert refusal.value.message == "to must be text or a list"
+
+
+def test_what_may_be_null_is_known_by_its_type_its_choices_or_its_alternatives() -> None:
+    of_request = schemas.compile_schema(
+        {
+            "properties": {
+                "size": {"type": "string", "nullable": True, "enum": ["A4", "A5"]},
+                "paper": {"nullable": True, "enum": ["plain"]},
+                "to": {"nullable": True, "anyOf": [{"type": "string"}, {"type": "array"}]},
+                "name": {"type": "string"},
+            }
+        },
+        request=True,
+    )
+    assert of_request.is_valid({"size": None, "paper": None, "to": None, "name": "x"})
+    for bad in ({"size": "A6"}, {"paper": "torn"}, {"to": 5}, {"name": None}):
+        assert not of_request.is_valid(bad)
+
+
+def test_what_only_describes_is_no_rule() -> None:
+    described = {"type": "object", "example": {"name": 5}, "deprecated": True, "const": 5, "maxProperties": 1}
+    assert schemas.json_schema(described) == {"type": "object", "maxProperties": 1}
+
+
+def test_an_answer_keeps_its_choices_and_its_dates_as_the_standard_has_them() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "status": {"type": "string", "nullable": True, "enum": ["sent", "opened"]},
+            "at": {"type": "string", "format": "date-time"},
+            "to": {"anyOf": [{"type": "object", "required": ["email"]}, {"type": "integer"}]},
+        },
+    }
+    of_request, of_answer = schemas.compile_schema(schema, request=True), schemas.compile_schema(schema, request=False)
+    for good in ({"status": None}, {"status": "sent", "at": "2026-11-23T15:00:00Z"}, {"to": {}}, {"to": 5}):
+        assert of_answer.is_valid(good)
+    for bad in ({"status": "lost"}, {"at": "soon"}, {"at": "2026-11-23"}, {"to": "x"}):
+        assert not of_answer.is_valid(bad)
+    assert [of_request.is_valid({"at": at}) for at in ("2026-11-23", "soon")] == [True, False]
+    assert not of_request.is_valid({"to": {}})
+
+
+def test_blanks_are_looked_for_wherever_the_schema_says_so() -> None:
+    blank_items = {"type": "array", "items": {"type": "object", "x-omit-blank": ["name"]}}
+    schema = {
+        "type": "object",
+        "x-blank-null": ["note"],
+        "properties": {
+            "people": blank_items,
+            "note": {"type": "string", "nullable": True},
+            "plain": {"type": "object"},
+            "letter": {"type": "object", "x-blank-null": ["subject"], "properties": {"subject": {"nullable": True}}},
+        },
+    }
+    body = {
+        "people": [{"name": ""}, {"name": None, "role": ""}, {"name": "Ana"}],
+        "note": "",
+        "plain": {"name": ""},
+        "letter": {"subject": "", "body": ""},
+    }
+    assert schemas.BodySchema(schema).accept(body) == {
+        "people": [{}, {"role": ""}, {"name": "Ana"}],
+        "note": None,
+        "plain": {"name": ""},
+        "letter": {"subject": None, "body": ""},
+    }
+    assert schemas.BodySchema(blank_items).accept([{"name": ""}, {"name": "Bo"}]) == [{}, {"name": "Bo"}]
 
 
 def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:

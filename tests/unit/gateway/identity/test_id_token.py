@@ -46,6 +46,7 @@ def without(name: str) -> dict[str, Any]:
         {"azp": CLIENT},
         {"exp": NOW - 59, "iat": NOW + 59},  # clocks differ
         {"nbf": NOW - 1, "name": "Ada", "email": "ada@example.com"},
+        {"azp": None},
     ],
 )
 def test_what_holds_is_believed(more: dict[str, Any]) -> None:
@@ -74,12 +75,27 @@ def test_what_holds_is_believed(more: dict[str, Any]) -> None:
         ({**GOOD, "sub": ""}, "sub"),
         ({**GOOD, "sub": "x" * 256}, "sub"),
         ({**GOOD, "sub": "Ada\u202e"}, "sub"),
+        ({**GOOD, "sub": "Ad\u00e4"}, "sub"),
+        ({**GOOD, "sub": "Ada\n"}, "sub"),
         ({**GOOD, "sub": 7}, "sub"),
         *((without(name), name) for name in GOOD),
     ],
 )
 def test_what_does_not_hold_is_refused_and_named(claims: dict[str, Any], about: str) -> None:
     assert about in refused(signed(claims))
+
+
+@pytest.mark.parametrize("subject", ["7", "x" * 255])
+def test_a_subject_has_1_to_255_characters(subject: str) -> None:
+    assert checked(signed({**GOOD, "sub": subject}))["sub"] == subject
+
+
+def test_a_token_may_be_as_long_as_that_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = signed(GOOD)
+    monkeypatch.setattr(id_token, "LONGEST_TOKEN", len(token))
+    assert checked(token)
+    monkeypatch.setattr(id_token, "LONGEST_TOKEN", len(token) - 1)
+    assert refused(token) == "it is too long"
 
 
 def raw(header: dict[str, Any], claims: Any, signature: bytes = b"") -> str:
@@ -123,6 +139,11 @@ def test_another_key_is_worth_another_look() -> None:
         checked(anonymous, key())
 
 
+def test_a_token_is_checked_with_the_key_that_it_names() -> None:
+    with pytest.raises(UnknownKey):
+        checked(signed(GOOD, RSAKey.import_key({**key(2).as_dict(private=True), "kid": key().kid})), key(), key(2))
+
+
 def test_a_key_is_for_one_kind_of_algorithm() -> None:
     curve = ECKey.generate_key("P-256", {"kid": "curve"})
     assert checked(signed(GOOD, curve, alg="ES256"), key(), curve)["sub"]
@@ -130,6 +151,10 @@ def test_a_key_is_for_one_kind_of_algorithm() -> None:
     bound = RSAKey.import_key({**key().as_dict(private=True), "alg": "RS256"})
     assert "no key" in refused(signed(GOOD, key(), alg="PS256"), bound)
     assert "no key" in refused(signed(GOOD, key()), curve)
+
+
+def rsa(bits: int) -> dict[str, str]:
+    return {"kty": "RSA", "n": letters(b"\xff" * (bits // 8)), "e": "AQAB"}
 
 
 def test_keys_that_are_none_of_ours_are_left_out() -> None:
@@ -145,6 +170,9 @@ def test_keys_that_are_none_of_ours_are_left_out() -> None:
         short,
     ]
     assert id_token.keys_of({"keys": [*strange, {**key().as_dict(private=False), "use": "enc"}]}) == []
+    (kept,) = id_token.keys_of({"keys": [rsa(bits) for bits in (1024, 1792, 2048)]})
+    assert kept.as_dict()["n"] == rsa(2048)["n"]
+    assert published(ECKey.generate_key("secp256k1", {"kid": "coins"})) == []
     for nothing in ({}, [], None, {"keys": {}}, "keys"):
         assert id_token.keys_of(nothing) == []
 
@@ -162,6 +190,13 @@ def test_keys_that_are_none_of_ours_are_left_out() -> None:
 )
 def test_what_is_no_token_is_refused(text: str) -> None:
     refused(text)
+
+
+@pytest.mark.parametrize("text", ["W10.e30.e30", "eyJhbGciOiJSUzI1NiJ9.e30", "eyJhbGciOiJSUzI1NiJ9.a.b.c.d", "x"])
+def test_for_what_is_no_token_nobody_asks_the_provider_for_its_keys_again(text: str) -> None:
+    with pytest.raises(BadToken) as caught:
+        checked(text)
+    assert not isinstance(caught.value, UnknownKey)
 
 
 def test_critical_headers_must_be_known_and_others_do_not_matter() -> None:
