@@ -34,20 +34,18 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
     notices: list[Notice] = []
     for part in parts:
         roles = {party.uuid: parties.setdefault(party.name.casefold(), party) for party in part.parties}
-        for condition in part.fields:
-            party = roles[condition.submitter_uuid]
-            moved_field = condition.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
-            same = named.setdefault((party.uuid, condition.name), moved_field) if condition.name else moved_field
-            if same is not moved_field and same.type == moved_field.type:
-                add_areas(same, moved_field)
-                instead[moved_field.uuid] = same.uuid
+        for field in part.fields:
+            party = roles[field.submitter_uuid]
+            moved = field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
+            same = named.setdefault((party.uuid, field.name), moved) if field.name else moved
+            if same is not moved and same.type == moved.type:
+                add_areas(same, moved)
+                instead[moved.uuid] = same.uuid
                 continue
-            if same is not moved_field:
-                message = (
-                    f"two fields are called {condition.name!r}: one of type {same.type}, one of type {condition.type}"
-                )
+            if same is not moved:
+                message = f"two fields are called {field.name!r}: one of type {same.type}, one of type {field.type}"
                 notices.append(Notice(code="name_used_twice", message=message))
-            fields.append(moved_field)
+            fields.append(moved)
 
     def following(conditions: Iterable[Condition]) -> list[Condition]:
         return [
@@ -55,8 +53,8 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
             for condition in conditions
         ]
 
-    for condition in fields:
-        condition.conditions = following(condition.conditions)
+    for field in fields:
+        field.conditions = following(field.conditions)
     of_documents = {document: following(of) for part in parts for document, of in part.conditions.items()}
     domain.check_size("template_ids", fields, limits)
     domain.check_roles("template_ids", list(parties.values()), limits)

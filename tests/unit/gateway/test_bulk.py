@@ -58,3 +58,12 @@ def test_addresses_are_told_apart_in_whatever_way_they_are_written() -> None:
     for wrong in ("", [], "nobody", ["a@example.com", "x"], [f"{n}@example.com" for n in range(101)]):
         with pytest.raises(ServiceError):
             bulk.addresses({"emails": wrong})
+    assert bulk.addresses({"email": "a@example.com", "emails": ""}) == ["a@example.com"]
+    assert len(bulk.addresses({"emails": [f"{n}@example.com" for n in range(100)]})) == 100
+
+
+@pytest.mark.parametrize("body", [{}, {"email": None}, {"emails": " ,; "}, {"emails": [""]}])
+def test_no_address_is_not_enough(body: dict[str, Any]) -> None:
+    with pytest.raises(ServiceError) as caught:
+        bulk.addresses(body)
+    assert caught.value.details == [{"field": "emails", "reason": "is required"}]

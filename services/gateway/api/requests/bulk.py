@@ -39,9 +39,7 @@ def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]
 
 def addresses(body: dict[str, Any]) -> list[str]:
     """The addresses of ``emails`` (or ``email``), each once whatever its case. Raises ServiceError ``invalid``."""
-    raw = body.get("emails") or body.get("email")
-    if not raw:
-        raise invalid("emails or email is required", "emails", "is required")
+    raw = body.get("emails") or body.get("email") or ""
     parts = raw if isinstance(raw, list) else re.split(r"[,;/\n]", raw)
     unique: dict[str, str] = {}
     for part in parts:

@@ -113,6 +113,7 @@ def test_the_integers_of_64_bits_are_taken() -> None:
 def test_as_many_values_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "MOST_VALUES", 10)
     assert json_body.loads(b"[1,1,1,1,1,1,1,1,1,1]") == [1] * 10
+    assert json_body.loads(b'[1,1,1,1,1,1,1,1,1,",,"]') == [*[1] * 9, ",,"]
     with pytest.raises(ServiceError) as refused:
         json_body.loads(b"[1,1,1,1,1,1,1,1,1,1,1]")
     assert refused.value.code == "too_large"

@@ -305,6 +305,13 @@ def test_of_several_keys_one_of_which_is_required_the_first_is_named() -> None:
     with pytest.raises(ServiceError) as refusal:
         schemas.BodySchema(ONE_OF_TWO).accept({})
     assert refusal.value.details == [{"field": "body", "reason": "is invalid"}]
+    or_others = {
+        "anyOf": [{"required": ["email"]}, {"minProperties": 2}],
+        "x-messages": {"anyOf": "{name} is required"},
+    }
+    with pytest.raises(ServiceError) as refusal:
+        schemas.BodySchema({"type": "object", **or_others}).accept({})
+    assert refusal.value.details[0]["field"] == "email"
     kinds = {"anyOf": [{"type": "string"}, {"type": "array"}], "x-messages": {"anyOf": "{name} must be text or a list"}}
     with pytest.raises(ServiceError) as refusal:
         schemas.BodySchema({"type": "object", "properties": {"to": kinds}}).accept({"to": 5})
@@ -375,6 +382,10 @@ def test_blanks_are_looked_for_wherever_the_schema_says_so() -> None:
         "plain": {"name": ""},
         "letter": {"subject": None, "body": ""},
     }
+    said = {"note": "x", "letter": {"subject": "Hello"}}
+    assert schemas.BodySchema(schema).accept(said) == said
+    only_below = schemas.BodySchema({"type": "object", "properties": {"people": blank_items}})
+    assert only_below.accept({"people": [{"name": ""}]}) == {"people": [{}]}
     assert schemas.BodySchema(blank_items).accept([{"name": ""}, {"name": "Bo"}]) == [{}, {"name": "Bo"}]
 
 
