@@ -92,7 +92,7 @@ def moment(when: datetime, locale: str, time_zone: str) -> str:
 
 
 def first_name(name: str | None) -> str:
-    return (name or "").split()[0] if (name or "").split() else ""
+    return next(iter((name or "").split()), "")
 
 
 def _plain(context: MailContext) -> dict[str, str]:

@@ -25,9 +25,6 @@ class _OneAddressEach(EmailPolicy):
     section 5), in which nothing has a meaning of its own.
     """
 
-    def fold(self, name: str, value: Any) -> str:
-        return self._written(name, value) if hasattr(value, "addresses") else super().fold(name, value)
-
     def fold_binary(self, name: str, value: Any) -> bytes:
         if hasattr(value, "addresses"):
             return self._written(name, value).encode("utf-8" if self.utf8 else "ascii")

@@ -14,7 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import UnexpectedInput
 
-from contracts.events import CodeDue, ReminderDue, WebhookDisabled
+from contracts.blobs import BlobRef
+from contracts.events import CodeDue, DeclineMail, ReminderDue, WebhookDisabled
+from contracts.one_time_code import code_of
 from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter
@@ -238,20 +240,25 @@ def test_nobody_answers_themselves() -> None:
     assert [(mail.letter.to_address, mail.letter.reply_to) for mail in mails] == [("Signer1@example.com", [])]
 
 
+def code_due(**more: Any) -> CodeDue:
+    facts = {
+        "code_id": "c-1",
+        "seed": "s",
+        "method": "email",
+        "to": "Bo@x.example",
+        "to_name": "Bo\nBuyer",
+        "submission_name": "Lease",
+        "submitter_id": 3,
+        "slug": "slug1",
+        "expires_at": datetime(2026, 3, 4, tzinfo=UTC),
+        "minutes": 10,
+        "account_name": "Acme",
+    }
+    return CodeDue(**(facts | more))
+
+
 def test_a_code_goes_to_the_address_that_asked_for_it() -> None:
-    due = CodeDue(
-        code_id="c-1",
-        seed="s",
-        method="email",
-        to="Bo@x.example",
-        to_name="Bo\nBuyer",
-        submission_name="Lease",
-        submitter_id=3,
-        slug="slug1",
-        expires_at=datetime(2026, 3, 4, tzinfo=UTC),
-        minutes=10,
-        account_name="Acme",
-    )
+    due = code_due()
     (letter,) = domain.one_time_code(due)
     assert (letter.to_address, letter.to_name, letter.reply_to) == ("Bo@x.example", "Bo Buyer", [])
     assert (letter.submitter_id, letter.slug) == (3, "slug1")
@@ -295,6 +302,88 @@ def test_a_form_without_a_signature_is_filled_in() -> None:
     assert "sign it" not in mail.text
 
 
+def test_a_reminder_says_what_waits_for_whom() -> None:
+    due = ReminderDue(**{**dict(invitation(party(1, name="Bo"))), "reminder_id": "r-1", "number": 1})
+    (mail,) = composing.reminders(due)
+    assert mail.subject == "Reminder: “Lease 2026” waits for your signature"
+    assert mail.sender_name == "Acme Ltd"
+    assert mail.links == ["https://sign.example.com/s/slug1"]
+    assert mail.text.startswith("Hello Bo,\n\nAna Ray has asked you to sign “Lease 2026”. It still waits for you.\n")
+
+
+def test_a_code_is_told_with_how_long_it_is_good_and_in_whose_name() -> None:
+    due = code_due()
+    (mail,) = composing.one_time_codes(due, "secret")
+    assert (mail.subject, mail.sender_name, mail.expires_at) == ("Your code for Acme", "Acme", due.expires_at)
+    assert mail.text.startswith("Hello Bo Buyer,\n\nyour code to open “Lease” is:\n\n" + code_of("secret", "s") + "\n")
+    assert "within 10 minutes" in mail.text
+    (unnamed,) = composing.one_time_codes(due.model_copy(update={"account_name": " "}), "secret")
+    assert (unnamed.subject, unnamed.sender_name) == ("Your code for Countersign", "Countersign")
+
+
+def test_a_party_s_mails_show_the_company_that_asks_them() -> None:
+    logo = BlobRef(key="submissions/31/logo", sha256="0" * 64, size=10, media_type="image/png")
+    own, other = party(1, company_name="Bank of Acme", logo=logo), party(2)
+    mail, copied, others = (
+        composing.invitations(invitation(own))[0],
+        *composing.completions(completion(own, other), 0)[:2],
+    )
+    assert [(one.sender_name, one.logo) for one in (mail, copied)] == [("Bank of Acme", logo)] * 2
+    assert (others.sender_name, others.logo) == ("Acme Ltd", None)
+
+
+def test_whoever_has_no_name_is_called_something() -> None:
+    due = invitation(party(1), sender_name="", account=Account(name=""))
+    (mail,) = composing.invitations(due)
+    assert (mail.subject, mail.sender_name) == ("Countersign asks you to sign “Lease 2026”", "Countersign")
+    (mail,) = composing.invitations(invitation(party(1), sender_name=""))
+    assert mail.subject == "Acme Ltd asks you to sign “Lease 2026”"
+    nobody = party(1, name="", role="").model_copy(update={"email": None})
+    due_decline = DeclineMail(context=context(nobody, account=Account(name="")), submitter_id=1, reason="")
+    (mail,) = composing.declines(due_decline)
+    assert (mail.subject, mail.sender_name) == ("“Lease 2026” was declined by A signer", "Countersign")
+    url = WebhookDisabled(webhook_id=4, url="hooks", reason="x", admins=["a@x.example"])
+    assert "to hooks was" in composing.webhooks_disabled("e-1", url, "https://sign.example.com")[0].subject
+
+
+def cut(longest: int) -> list[tuple[str, str]]:
+    """A text that is as long as it may be, and one that is longer; with what is shown of each."""
+    return [("x" * longest, "x" * longest), ("x" * (longest + 1), "x" * (longest - 1) + "…")]
+
+
+def test_what_would_fill_the_mail_is_cut() -> None:
+    for name, shown in cut(150):
+        assert f"“{shown}”" in composing.invitations(invitation(party(1), submission_name=name))[0].text
+        assert composing.file_name(file(name)) == f"{shown}.pdf"
+        (mail,) = composing.one_time_codes(code_due(submission_name=name), "secret")
+        assert f"“{shown}”" in mail.text
+    for name, shown in cut(100):
+        (mail,) = composing.invitations(invitation(party(1), sender_name=name, account=Account(name=name)))
+        assert (mail.subject, mail.sender_name) == (f"{shown} asks you to sign “Lease 2026”", shown)
+        assert composing.one_time_codes(code_due(account_name=name), "secret")[0].sender_name == shown
+        due = DeclineMail(context=context(party(1, name=name), account=Account(name=name)), submitter_id=1, reason="")
+        (mail,) = composing.declines(due)
+        assert (mail.subject, mail.sender_name) == (f"“Lease 2026” was declined by {shown}", shown)
+    for reason, shown in cut(500):
+        disabled = WebhookDisabled(webhook_id=4, url=reason, reason=reason, admins=["a@x.example"])
+        (mail,) = composing.webhooks_disabled("e-1", disabled, "https://sign.example.com")
+        assert f"delivered to:\n{shown}\n" in mail.text
+        assert f"The reason: {shown}\n" in mail.text
+    for reason, shown in cut(1000):
+        assert f"\n> {shown}\n" in composing.declines(decline(reason))[0].text
+    lines = [f"line {number}." for number in range(51)]
+    text = composing.declines(decline("\n\n".join(lines[:25]) + "\n\n" + lines[25]))[0].text
+    assert "> line 0.\n> line 1.\n" in text, "blank lines are left out"
+    (mail,) = composing.declines(decline("\n".join(lines)))
+    assert "> line 49." in mail.text
+    assert "> line 50." not in mail.text
+
+
+def test_a_mail_without_files_has_none_to_be_left_out() -> None:
+    (copied, *_) = composing.completions(completion(copy_attach_documents=False, copy_attach_audit=False), 10_000_000)
+    assert (list(copied.files), copied.unattached) == ([], None)
+
+
 HOSTILE = '"><script>alert(1)</script>\r\nBcc: evil@example.com\u202e{{7*7}}{% raw %}'
 
 
@@ -336,6 +425,7 @@ LONG = "Security Department of the Big Bank of Wherever International Holdings"
         f"ceo@bank.example, {LONG} Ltd ,x",
         f"{LONG} <ceo@bank.example>, x",
         f'"{LONG}" <ceo@bank.example>; group: a@b.example;',
+        "=?utf-8?q?ceo?=",
         "=?utf-8?q?ceo=40bank=2Eexample=2C?= <ceo@bank.example>, x",
         "株式会社, ceo@bank.example " * 4,
         "a" * 100,
