@@ -137,6 +137,14 @@ def test_a_successor_gets_the_areas_that_are_form_fields_of_its_own() -> None:
     assert "no form field" in notice.message
 
 
+def test_of_a_successor_s_pages_the_one_of_the_same_number_decides() -> None:
+    only_here = PageSize(width=612, height=792, places=[Box(x=0.1, y=0.1, w=0.2, h=0.05)])
+    nothing = PageSize(width=612, height=792, places=[])
+    for pages, kept in (([only_here, nothing], ["Field"]), ([nothing, only_here], [])):
+        left = without(part("a", one("Field", "Buyer", area("d1"))), {"d1": Paper("new", "called new", pages)})
+        assert [field.name for field in left.fields] == kept
+
+
 def test_new_fields_come_where_their_document_does() -> None:
     """What is there keeps its order, even one that somebody chose."""
     present = part("a", one("Z", "Buyer", area("d2")), one("A", "Buyer", area("d1")))

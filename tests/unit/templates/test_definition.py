@@ -176,6 +176,12 @@ def test_conditions_of_tags_point_to_fields(condition: str, name: str, action: s
     assert fields["Spouse"].conditions == [Condition(field_uuid=fields[name].uuid, action=action, value=value)]
 
 
+def test_a_condition_names_no_field_without_a_name() -> None:
+    tags = [TagField(name=""), TagField(name="a", condition=": yes")]
+    with pytest.raises(ServiceError, match="names no other field"):
+        made(document(0, found=tags))
+
+
 def test_a_condition_on_a_field_that_is_not_there_is_refused() -> None:
     with pytest.raises(ServiceError, match="names no other field"):
         made(document(0, found=[TagField(name="Spouse", condition="Spouse")]))
@@ -236,6 +242,66 @@ def test_fields_that_are_put_back_as_they_came_stay_the_same() -> None:
     again = redefine(back, definition.parties, {"doc-0": [LETTER] * 2, "doc-1": [LETTER]}, (), Limits())
     assert again.fields == definition.fields
     assert again.parties == definition.parties
+
+
+def test_settings_that_come_back_in_another_order_are_the_same_and_not_judged_again() -> None:
+    older = {"format": "an older one", "align": "center"}
+    (stored,) = made(document(0, [FieldInput(name="a")])).fields
+    stored.preferences = older
+    back = FieldInput.model_validate(stored.model_dump(mode="json"))
+    back.preferences = dict(reversed(older.items()))
+    assert redefine([back], [], {"doc-0": [LETTER]}, (), Limits(), [stored]).fields[0].preferences == older
+    with pytest.raises(ServiceError):
+        redefine([back.model_copy(update={"type": "number"})], [], {"doc-0": [LETTER]}, (), Limits(), [stored])
+
+
+def test_a_new_field_without_a_name_is_not_an_old_one() -> None:
+    before = made(document(0, [FieldInput(name=""), FieldInput(name="a")]))
+    after = made(document(0, [FieldInput(name=""), FieldInput(name="a")]), previous=before)
+    assert [field.uuid in {old.uuid for old in before.fields} for field in after.fields] == [False, True]
+
+
+def test_an_explicit_field_that_is_said_twice_is_one_in_two_places() -> None:
+    twice = [FieldInput(name="a", areas=[AreaInput(**BOX)]), FieldInput(name="a", areas=[AreaInput(**BOX)])]
+    (field,) = made(document(0, twice)).fields
+    assert len(field.areas) == 2
+
+
+def test_an_option_of_an_area_is_one_of_the_field_s_if_that_has_any() -> None:
+    area = AreaInput(**BOX, option="Yes")
+    assert made(document(0, [FieldInput(name="a", areas=[area])])).fields[0].areas[0].option == "Yes"
+    with pytest.raises(ServiceError) as refusal:
+        made(document(0, [FieldInput(name="a", type="radio", options=["No", "Maybe"], areas=[area])]))
+    assert refusal.value.details[0]["field"] == "documents[0].fields[0].areas[0].option"
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "notices"), [("text", 1, []), ("date", 1, []), ("number", 2, ["name_used_twice"])]
+)
+def test_what_a_field_is_that_is_there_already_no_tag_says(kind: str, fields: int, notices: list[str]) -> None:
+    present = made(document(0, [FieldInput(name="a", type="date")]))
+    tag = TagField(name="a", type=kind, areas=[Area(**BOX)])
+    more = extended(present, [document(1, found=[tag])], ["doc-0", "doc-1"], Limits())
+    assert (len(more.fields), [notice.code for notice in more.notices]) == (fields, notices)
+
+
+def test_a_mistake_in_a_tag_is_told_unless_its_field_is_there_already() -> None:
+    tag = TagField(name="a", preferences={"align": "sideways"})
+    assert [one.code for one in made(document(0, [FieldInput(name="a")], [tag])).notices] == ["preference_left_out"]
+    present = made(document(0, [FieldInput(name="a")]))
+    assert extended(present, [document(1, found=[tag])], ["doc-0", "doc-1"], Limits()).notices == []
+
+
+def test_a_new_field_may_depend_on_one_that_is_there() -> None:
+    present = made(document(0, [FieldInput(name="a")]))
+    condition = Condition(field_uuid=present.fields[0].uuid, action="not_empty", value=None)
+    new = FieldInput(name="b", conditions=[condition])
+    more = extended(present, [document(1, [new])], ["doc-0", "doc-1"], Limits())
+    assert named(more)["b"].conditions == [condition]
+    unknown = condition.model_copy(update={"action": "likes"})
+    with pytest.raises(ServiceError) as refusal:
+        extended(present, [document(1, [FieldInput(name="b", conditions=[unknown])])], ["doc-0", "doc-1"], Limits())
+    assert refusal.value.details[0]["field"] == "documents[1].fields[0].conditions[0].action"
 
 
 def put(*fields: dict[str, Any], documents: int = 1, parties: Sequence[Party] = ()) -> Definition:

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc.templates import AreaInput, FieldInput
+from contracts.stored_documents import StoredDocument
 from contracts.types import Condition, PageSize
+from services.templates.rules import document_conditions
 from services.templates.rules.combining import combined, without
 from services.templates.rules.document_conditions import DocumentConditions
 from services.templates.rules.domain import (
@@ -90,6 +93,27 @@ def test_conditions_follow_their_fields() -> None:
     assert whole.conditions == {"b": [when()], "b2": [when()]}, "of two fields that became one, the one that is left"
     more = extended(whole, [replace(document("a"), uuid="c")], ["a", "b", "a2", "b2", "c"], LIMITS)
     assert more.conditions == whole.conditions
+
+
+def test_a_condition_on_a_field_that_stays_stays_and_nothing_is_told() -> None:
+    left = without(made(), {})
+    assert (left.conditions, left.notices) == ({"b": [when()]}, [])
+
+
+def test_a_document_may_depend_on_a_field_without_areas() -> None:
+    annex = document("b", FieldInput(name="Of the trail", uuid=EXTRA), conditions=(when(EXTRA),))
+    assert define([document("a", given("Kind", KIND)), annex], LIMITS).conditions == {"b": [when(EXTRA)]}
+
+
+def test_only_documents_that_depend_on_something_have_conditions() -> None:
+    file = BlobRef(key="k", sha256="0" * 64, size=1, media_type="application/pdf")
+    lease = StoredDocument(uuid="a", name="Lease", file=file, original=file, pages=[LETTER])
+    annex = lease.model_copy(update={"uuid": "b", "conditions": [when()]})
+    assert document_conditions.of([lease, annex]) == {"b": [when()]}
+    assert document_conditions.conditioned([annex, lease], {"a": [when()]}) == [
+        annex.model_copy(update={"conditions": []}),
+        lease.model_copy(update={"conditions": [when()]}),
+    ]
 
 
 def test_a_condition_on_a_field_that_goes_goes_too_and_is_told() -> None:
