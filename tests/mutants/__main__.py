@@ -16,7 +16,10 @@ import pytest
 from tests.mutants.running import Mutating, pure_modules
 
 TESTS = [
-    *(f"tests/unit/{room}" for room in ("contracts", "gateway", "notifications", "submissions", "templates", "webhooks")),
+    *(
+        f"tests/unit/{room}"
+        for room in ("contracts", "gateway", "notifications", "submissions", "templates", "webhooks")
+    ),
     *(
         f"tests/unit/rendering/{name}.py"
         for name in (

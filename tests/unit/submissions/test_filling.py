@@ -58,6 +58,12 @@ def test_defaults_fill_what_nobody_has_touched() -> None:
     assert filling.with_defaults([field("a", default_value="{email}")], {}, SIGNING) == {}
 
 
+def test_an_attachment_may_be_a_default_and_a_placeholder_stands_for_none() -> None:
+    attachment = "5f0c3c0e-0000-4000-8000-000000000001"
+    fields = [field("a", "image", default_value=attachment), field("b", "image", default_value="{{date}}")]
+    assert filling.with_defaults(fields, {}, SIGNING) == {"a": attachment}
+
+
 def merged(incoming: dict[str, Any], stored: dict[str, Any] | None = None) -> dict[str, Any]:
     return filling.merged(OWN, stored or {}, incoming, ATTACHED, SIGNING)
 
