@@ -151,7 +151,7 @@ def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datet
 def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
     """Check, before a file is worked on, that this signer may upload for a field of this type; return party uuid and type."""
     opened = _passed(session, command, site, now)
-    submission = store.Loaded(
+    submission = store.LoadedSubmission(
         session,
         opened.row,
         opened.submitters,

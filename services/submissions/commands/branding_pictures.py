@@ -11,7 +11,7 @@ from services.submissions.commands import erasing
 from services.submissions.models import SnapshotRow
 from services.submissions.planning.preparing import Prepared
 from services.submissions.storage.branding import PICTURES, blobs_of
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 
 def in_use(session: Session, keys: Sequence[str]) -> list[str]:
@@ -30,7 +30,7 @@ def _holds(session: Session, column: sa.ColumnElement[str], key: str) -> bool:
     return bool(session.scalar(sa.select(sa.exists(sa.select(SnapshotRow.submission_id).where(column == key)))))
 
 
-def record(submission: Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
+def record(submission: LoadedSubmission, prepared: Sequence[Prepared], now: datetime) -> None:
     """Keep the pictures that were made, and forget those that were cleared or replaced."""
     owners = {submitter.party_uuid: submitter for submitter in submission.submitters}
     new: dict[str, dict[str, Any]] = {}

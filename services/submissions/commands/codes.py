@@ -46,7 +46,9 @@ def require_passed(submitter: SubmitterRow, proofs: Sequence[str], site: Site, n
         raise ServiceError("forbidden", message, [{"field": "state", "reason": STATE}])
 
 
-def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> tuple[store.Loaded, SubmitterRow]:
+def lock_passed(
+    session: Session, visitor: Visitor, site: Site, now: datetime
+) -> tuple[store.LoadedSubmission, SubmitterRow]:
     """Lock the submission of this slug and return it with its signer, who has passed the codes that are asked of them."""
     submission, submitter = store.lock_by_slug(session, visitor.slug)
     require_passed(submitter, visitor.proofs, site, now)
@@ -116,7 +118,7 @@ def asks_for_code(field: FieldDefinition) -> bool:
     return field.type is FieldType.PHONE and bool(field.preferences.get("one_time_code")) and not field.readonly
 
 
-def unconfirmed(submission: store.Loaded, submitter: SubmitterRow, site: Site) -> filling.Faults:
+def unconfirmed(submission: store.LoadedSubmission, submitter: SubmitterRow, site: Site) -> filling.Faults:
     """Return the fields of this signer whose numbers, as they stand, have not been confirmed."""
     fields = [
         field for field in submission.fields_of(submitter) if asks_for_code(field) and submitter.values.get(field.uuid)
@@ -136,7 +138,7 @@ def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[r
 
 
 def _challenge_of(
-    submission: store.Loaded,
+    submission: store.LoadedSubmission,
     submitter: SubmitterRow,
     visit: rpc.visit.Visit,
     phone: str | None,
@@ -174,7 +176,7 @@ def _number(phone: str | None) -> str | None:
 
 
 def _due(
-    submission: store.Loaded,
+    submission: store.LoadedSubmission,
     submitter: SubmitterRow,
     challenge: Challenge,
     issued: Issued,

@@ -186,7 +186,7 @@ def _is_theirs(submitter: SubmitterRow, outcome: SendingOutcome, kind: str) -> b
 
 
 def _not_before_invitation(
-    submission: store.Loaded, submitter: SubmitterRow, outcome: SendingOutcome, at: datetime, *, theirs: bool
+    submission: store.LoadedSubmission, submitter: SubmitterRow, outcome: SendingOutcome, at: datetime, *, theirs: bool
 ) -> datetime:
     invited_at = submitter.invited_at if theirs else None
     return max(min(outcome.sent_at or at, at), invited_at or submission.row.created_at)
@@ -208,7 +208,7 @@ def _failure(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str)
     return data | _recipient(outcome, submitter, kind)
 
 
-def _party(session: Session, outcome: SendingOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:
+def _party(session: Session, outcome: SendingOutcome) -> tuple[store.LoadedSubmission | None, SubmitterRow | None]:
     submission = store.lock(session, outcome.submission_id)
     parties = submission.submitters if submission else []
     return submission, next((party for party in parties if party.id == outcome.submitter_id), None)

@@ -203,7 +203,7 @@ def attach(
     return once(session, rpc.form.ATTACH_FILE, command, decide)
 
 
-def must_take_files(submission: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
+def must_take_files(submission: store.LoadedSubmission, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
     """Return the type if the form is open for this signer and they have a field of it. Raises ServiceError otherwise."""
     state = submission.state.form_state(submitter.id, now)
     if state is not FormState.OPEN:
@@ -220,7 +220,7 @@ def refused_for_page(refused: Refused) -> ServiceError:
 
 
 def _received(
-    submission: store.Loaded, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
+    submission: store.LoadedSubmission, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
 ) -> dict[str, Any]:
     """The signer's values with those that came in."""
     attached: Sequence[AttachmentRow] = submission.attachments

@@ -104,7 +104,7 @@ def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: 
     return once(session, rpc.FINISH_IDENTITY_CHECK, command, decide)
 
 
-def _field(submission: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefinition:
+def _field(submission: store.LoadedSubmission, submitter: SubmitterRow, uuid: str) -> FieldDefinition:
     """The verification field of this signer. Raises ServiceError when it is none."""
     for field in submission.fields_of(submitter):
         if field.uuid == uuid and field.type is FieldType.VERIFICATION and not field.readonly:
@@ -122,7 +122,7 @@ def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> Iden
 
 
 def _failed(
-    submission: store.Loaded,
+    submission: store.LoadedSubmission,
     submitter: SubmitterRow,
     row: IdentityCheckRow,
     problem: IdentityProblem,

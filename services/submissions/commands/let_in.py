@@ -6,13 +6,13 @@ from contracts.types import FieldType
 from services.submissions.models import IdentityCheckRow, SubmitterRow
 from services.submissions.planning.creation import LINK
 from services.submissions.storage import identity_checks, one_time_codes
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 INVITATION_LINK, SHARED_LINK, CODE, IDENTITY_PROVIDER = "link", "shared_link", "code", "identity_provider"
 """What ``way`` can be; ``api`` where the API completed in the signer's place."""
 
 
-def ways(submission: Loaded, submitter: SubmitterRow) -> list[dict[str, Any]]:
+def ways(submission: LoadedSubmission, submitter: SubmitterRow) -> list[dict[str, Any]]:
     """List what a signer needed to come this far, each with its ``way``: the link, each one-time code with the address that it
     was sent to, each identity provider with whom it named. Whoever asks has let them pass (``code_commands.lock_passed``)."""
     listed: list[dict[str, Any]] = [{"way": SHARED_LINK if submission.row.source == LINK else INVITATION_LINK}]

@@ -18,7 +18,7 @@ from services.submissions.models import AttachmentRow, ReplacedLinkRow, Submitte
 from services.submissions.outgoing import reminders
 from services.submissions.rules import addresses, naming
 from services.submissions.storage import identity_checks, one_time_codes, store, trail
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 
 class Why(StrEnum):
@@ -38,7 +38,7 @@ def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) ->
     return other_email or bool(submitter.phone and phone != submitter.phone)
 
 
-def replace(submission: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
+def replace(submission: LoadedSubmission, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
     """Give the submitter another link, and drop what was done with the old one. Returns the lines that tell what was dropped.
 
     The files that are no value any more stay until ``drop_files``: what the sender gives in the same request may name them.
@@ -69,7 +69,7 @@ def replace(submission: Loaded, submitter: SubmitterRow, why: Why, now: datetime
     return [trail.Line(trail.DROP_ANSWERS, submitter.id, data)]
 
 
-def drop_files(submission: Loaded, submitter: SubmitterRow, now: datetime) -> None:
+def drop_files(submission: LoadedSubmission, submitter: SubmitterRow, now: datetime) -> None:
     """Forget the files of this submitter that no value names."""
     if unused := files_without_use(submission, submitter, submitter.values):
         submission.detach(unused)
@@ -79,7 +79,7 @@ def drop_files(submission: Loaded, submitter: SubmitterRow, now: datetime) -> No
 
 
 def files_without_use(
-    submission: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]
+    submission: LoadedSubmission, submitter: SubmitterRow, values: Mapping[str, Any]
 ) -> Sequence[AttachmentRow]:
     """List the files of this submitter that neither ``values`` nor a default of their fields name."""
     own_fields = submission.fields_of(submitter)
@@ -92,7 +92,7 @@ def files_without_use(
     ]
 
 
-def _of_the_sender(submission: Loaded, submitter: SubmitterRow) -> dict[str, Any]:
+def _of_the_sender(submission: LoadedSubmission, submitter: SubmitterRow) -> dict[str, Any]:
     """The values that the sender has given. Of a row of an older version, which does not tell them from what was typed, all
     while nothing was typed, and then those that the signer could not change."""
     if submitter.given is not None:

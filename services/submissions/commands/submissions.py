@@ -65,7 +65,7 @@ def create(
         session.flush()
         snapshot = _snapshot_row(row.id, command, template, plan)
         session.add(snapshot)
-        submission = store.Loaded(
+        submission = store.LoadedSubmission(
             session,
             row,
             submitters,
@@ -165,7 +165,7 @@ def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: dateti
     return once(session, rpc.RETRY_SEAL, command, decide)
 
 
-def _acceptable(submission: store.Loaded, actor: Actor) -> list[str]:
+def _acceptable(submission: store.LoadedSubmission, actor: Actor) -> list[str]:
     """What the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept it."""
     if actor.role is not Role.ADMIN:
         raise ServiceError("forbidden", "Only an admin may accept what differs from what was signed")
@@ -174,7 +174,7 @@ def _acceptable(submission: store.Loaded, actor: Actor) -> list[str]:
     return list(submission.row.sealing_differences)
 
 
-def attach(submission: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
+def attach(submission: store.LoadedSubmission, prepared: Sequence[Prepared], now: datetime) -> None:
     """Record the files that values name."""
     owners = {submitter.party_uuid: submitter.id for submitter in submission.submitters}
     submission.attach(
@@ -205,7 +205,11 @@ def complete_by_api(announcement: Announcement, submitter: SubmitterRow, actor: 
 
 
 def finish_values(
-    submission: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime, covers: int | None = None
+    submission: store.LoadedSubmission,
+    submitter: SubmitterRow,
+    values: dict[str, Any],
+    now: datetime,
+    covers: int | None = None,
 ) -> filling.Faults:
     """Store the values as they are on completion; returns what a signer would have to mend. Conditions go by what the parties
     gave that the signer's page ``covers``, or all that have completed: a field that was not on their page has no value."""
@@ -225,7 +229,9 @@ def finish_values(
     return faults + without_reason
 
 
-def _drop_unused(submission: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime) -> None:
+def _drop_unused(
+    submission: store.LoadedSubmission, submitter: SubmitterRow, values: dict[str, Any], now: datetime
+) -> None:
     """Pictures that the signer made and did not use are nobody's business."""
     used = {
         uuid

@@ -155,7 +155,7 @@ def _readdressed(announcement: Announcement, submitter: SubmitterRow, details: M
 
 
 def _apply(
-    submission: store.Loaded,
+    submission: store.LoadedSubmission,
     submitter: SubmitterRow,
     command: rpc.UpdateSubmitter,
     change: Change,

@@ -26,7 +26,7 @@ from services.submissions.models import AttachmentRow, SnapshotRow, StatementRow
 from services.submissions.storage import store, trail
 
 
-def confirm(submission: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
+def confirm(submission: store.LoadedSubmission, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
     """State each completion among the ``lines`` that were just appended, and have it signed. Returns the receipts, by
     submitter."""
     return {
@@ -36,7 +36,7 @@ def confirm(submission: store.Loaded, lines: Sequence[trail.Appended], at: datet
     }
 
 
-def _confirm(submission: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
+def _confirm(submission: store.LoadedSubmission, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
     row, snapshot = submission.row, submission.snapshot
     parts = Parts(
         paper=statements.paper_parts(_documents(snapshot), snapshot.fields, submitter.party_uuid),
@@ -70,7 +70,7 @@ def _confirm(submission: store.Loaded, submitter: SubmitterRow, line: trail.Appe
     return receipt
 
 
-def to_check(submission: store.Loaded) -> ToCheck:
+def to_check(submission: store.LoadedSubmission) -> ToCheck:
     """Describe what is to be sealed as the rows have it today, for rendering to compare with the statements."""
     noted = {row.submitter_id: row for row in of_submission(submission.session, submission.row.id)}
     completed = [submitter for submitter in submission.submitters if submitter.status == SubmitterStatus.COMPLETED]

@@ -20,7 +20,7 @@ from services.submissions.reading import present
 from services.submissions.rules.domain import Fact, Happened
 from services.submissions.site import Site
 from services.submissions.storage import trail
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 _LINES = {
     Fact.CREATED: trail.CREATE_SUBMISSION,
@@ -57,7 +57,7 @@ class Announcement:
     completion says of what was signed, and how (``shown.digests_of``, ``let_in``). ``readdressed``: a signer has got another
     address and link, and is invited anew. ``receipts`` are those of who has completed, by submitter."""
 
-    submission: Loaded
+    submission: LoadedSubmission
     site: Site
     now: datetime
     data: dict[str, Any] = field(default_factory=dict)

@@ -15,10 +15,10 @@ from services.submissions.reading import present
 from services.submissions.rules import preferences
 from services.submissions.site import Site
 from services.submissions.storage import branding
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 
-def context(submission: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
+def context(submission: LoadedSubmission, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
     row, snapshot = submission.row, submission.snapshot
     links = site.lasting()
     shown = present.ValuesView(submission.fields, {attachment.uuid: attachment for attachment in attachments}, links)
@@ -63,11 +63,11 @@ def wants_mail(submitter: SubmitterRow) -> bool:
     return bool(submitter.email and submitter.preferences.get("send_email"))
 
 
-def sender_wants_mail(submission: Loaded) -> bool:
+def sender_wants_mail(submission: LoadedSubmission) -> bool:
     return bool(submission.row.created_by_email and submission.row.details.get("send_email", True))
 
 
-def invitation(submission: Loaded, submitter: SubmitterRow, context: MailContext) -> InvitationDue:
+def invitation(submission: LoadedSubmission, submitter: SubmitterRow, context: MailContext) -> InvitationDue:
     message = submitter.message or submission.row.details.get("message")
     kinds = {field.type for field in submission.fields_of(submitter)}
     return InvitationDue(
@@ -80,7 +80,7 @@ def invitation(submission: Loaded, submitter: SubmitterRow, context: MailContext
     )
 
 
-def completion(submission: Loaded, site: Site, context: MailContext, now: datetime) -> CompletionMails | None:
+def completion(submission: LoadedSubmission, site: Site, context: MailContext, now: datetime) -> CompletionMails | None:
     """The mails of specification 2.8, or None when nobody is to get one."""
     row = submission.row
     chosen = preferences.mailing(

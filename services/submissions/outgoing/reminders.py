@@ -20,7 +20,7 @@ from services.submissions.outgoing import mails
 from services.submissions.rules.domain import FormState
 from services.submissions.site import Site
 from services.submissions.storage import store
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 DELAYS = {
     "one_hour": timedelta(hours=1),
@@ -42,7 +42,7 @@ DELAYS = {
 }
 
 
-def plan(submission: Loaded, submitter: SubmitterRow, now: datetime) -> None:
+def plan(submission: LoadedSubmission, submitter: SubmitterRow, now: datetime) -> None:
     """This party is sent its first mail: write down when it is to be reminded."""
     if submitter.viewer:
         return

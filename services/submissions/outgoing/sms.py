@@ -8,7 +8,7 @@ from contracts.rpc.submissions.api import NewSubmission, UpdateSubmitter
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType
 from services.submissions.models import SubmitterRow
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 NOT_CONFIGURED = "SMS is not configured"
 _NO_PROVIDER = "needs an SMS provider (SMS_URL)"
@@ -60,7 +60,7 @@ def wants_sms(submitter: SubmitterRow) -> bool:
     return bool(submitter.phone and submitter.preferences.get("send_sms"))
 
 
-def invitation(submission: Loaded, submitter: SubmitterRow, context: MailContext) -> SmsDue:
+def invitation(submission: LoadedSubmission, submitter: SubmitterRow, context: MailContext) -> SmsDue:
     kinds = {field.type for field in submission.fields_of(submitter)}
     return SmsDue(
         invitation_id=uuid7(),

@@ -19,7 +19,7 @@ from services.submissions.planning.preparing import Prepared
 from services.submissions.rules.addresses import BadAddress, email, name, phone
 from services.submissions.storage import store, trail
 from services.submissions.storage.one_time_codes import PHONE, REQUIRED_BY
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 if TYPE_CHECKING:
     from services.submissions.planning.creation import PlannedSubmitter
@@ -100,13 +100,15 @@ def parties_to_invite(row: SubmissionRow, submitter: SubmitterRow) -> list[Party
     ]
 
 
-def require_none(submission: Loaded, submitter: SubmitterRow) -> None:
+def require_none(submission: LoadedSubmission, submitter: SubmitterRow) -> None:
     """Refuse to complete an inviting signer by the API, which does not know whom they would name."""
     if waiting := parties_to_invite(submission.row, submitter):
         raise invalid(f"{submitter.role} has to invite {waiting[0].role} on the signing page", "completed")
 
 
-def name_parties(submission: Loaded, inviter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
+def name_parties(
+    submission: LoadedSubmission, inviter: SubmitterRow, command: CompleteForm, now: datetime
+) -> list[trail.Line]:
     """Add the parties that this signer names. Raises ServiceError when one is missing or wrong."""
     waiting = parties_to_invite(submission.row, inviter)
     contacts = command.submitters if isinstance(command, InviteAndComplete) else []
@@ -175,7 +177,7 @@ def _missing(party: PartyToInvite, path: str) -> ServiceError:
     return invalid(f"The e-mail address of {party.role} is required", path, "is required")
 
 
-def _row(submission: Loaded, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
+def _row(submission: LoadedSubmission, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
     return SubmitterRow(
         submission_id=submission.row.id,
         position=invitee["position"],

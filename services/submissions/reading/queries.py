@@ -130,7 +130,9 @@ def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
     return Page(data=trail.for_api(lines), pagination=Pagination.of([line.id for line in lines], following))
 
 
-def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
+def presented(
+    session: Session, changed: store.LoadedSubmission, site: Site, now: datetime, *, unmasked: bool
+) -> Submission:
     """The answer to a command: the submission as it is now, without events."""
     links = site.expiring(now)
     attachments = {attachment.uuid: attachment for attachment in changed.attachments}
@@ -147,7 +149,7 @@ def presented(session: Session, changed: store.Loaded, site: Site, now: datetime
 
 
 def presented_submitter(
-    session: Session, changed: store.Loaded, row: SubmitterRow, site: Site, now: datetime
+    session: Session, changed: store.LoadedSubmission, row: SubmitterRow, site: Site, now: datetime
 ) -> Submitter:
     """The answer to a change of a submitter (peer facts 1.2, SubmitterUpdate)."""
     return next(

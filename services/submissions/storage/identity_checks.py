@@ -36,7 +36,7 @@ NOT_PROVED = "must be verified with the identity provider"
 
 
 def begin(
-    submission: store.Loaded, submitter: SubmitterRow, command: StartIdentityCheck, now: datetime
+    submission: store.LoadedSubmission, submitter: SubmitterRow, command: StartIdentityCheck, now: datetime
 ) -> IdentityCheckRow:
     """A new attempt. ServiceError ``rate_limited`` when there were too many."""
     session = submission.session
@@ -56,7 +56,7 @@ def begin(
     return row
 
 
-def locked(session: Session, state_digest: str) -> tuple[store.Loaded, IdentityCheckRow]:
+def locked(session: Session, state_digest: str) -> tuple[store.LoadedSubmission, IdentityCheckRow]:
     """The attempt with this state, and its submission, locked. Raises ServiceError("not_found")."""
     query = sa.select(IdentityCheckRow).where(IdentityCheckRow.state_digest == state_digest)
     row = session.scalar(query)
@@ -78,7 +78,7 @@ def verified(session: Session, submitter: SubmitterRow) -> dict[str, IdentityChe
     return {uuid: row for uuid, row in _newest(session, submitter).items() if row.proof is not None}
 
 
-def unproved(submission: store.Loaded, submitter: SubmitterRow) -> filling.Faults:
+def unproved(submission: store.LoadedSubmission, submitter: SubmitterRow) -> filling.Faults:
     """The fields of this signer that say that they are verified, and that nothing proves."""
     own_fields = submission.fields_of(submitter)
     saying = [
@@ -109,7 +109,7 @@ def last_problem(session: Session, submitter: SubmitterRow, field_uuid: str) -> 
     return row.problem if row is not None else None
 
 
-def void(submission: store.Loaded, submitter: SubmitterRow) -> None:
+def void(submission: store.LoadedSubmission, submitter: SubmitterRow) -> None:
     """Void the proofs of a submitter who is somebody else now, at another address: what was proved was not their identity."""
     uuids = {field.uuid for field in submission.fields_of(submitter) if field.type is FieldType.VERIFICATION}
     if not uuids:

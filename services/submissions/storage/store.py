@@ -37,7 +37,7 @@ def new_slug() -> str:
 
 
 @dataclass
-class Loaded:
+class LoadedSubmission:
     """A locked submission: its rows, and the same as the state machine sees it."""
 
     session: Session
@@ -101,12 +101,12 @@ class Loaded:
         self._attachments = [attachment for attachment in self.attachments if attachment not in rows]
 
 
-def lock(session: Session, submission_id: int) -> Loaded | None:
+def lock(session: Session, submission_id: int) -> LoadedSubmission | None:
     """The submission, locked until the transaction ends; None when there is none."""
     return _locked(session, _BY_ID, submission_id)
 
 
-def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
+def lock_all(session: Session, submission_ids: Sequence[int]) -> list[LoadedSubmission]:
     """Lock several submissions, those that there are, with everything that events say of them: in a handful of statements,
     however many they are."""
     keys = {"keys": submission_ids}
@@ -117,7 +117,7 @@ def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
     used = {row.template_id for row in rows if row.template_id is not None}
     templates = {found_row.id: found_row for found_row in session.scalars(_TEMPLATES, {"keys": list(used)})}
     return [
-        Loaded(
+        LoadedSubmission(
             session,
             row,
             submitters[row.id],
@@ -137,7 +137,7 @@ def _by_submission(rows: Iterable[R]) -> dict[int, list[R]]:
     return grouped
 
 
-def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
+def lock_for(session: Session, actor: Actor, submission_id: int) -> LoadedSubmission:
     """As ``lock``, for an API user who wants to change it: 404 when they may not see it, 403 when they may only see it."""
     visible = session.scalar(
         sa.select(SubmissionRow.id)
@@ -151,7 +151,7 @@ def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
     return submission
 
 
-def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[Loaded, SubmitterRow]:
+def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[LoadedSubmission, SubmitterRow]:
     """Lock and return the submission of a submitter, for an API user who wants to change the submitter."""
     submission_id = session.scalar(sa.select(SubmitterRow.submission_id).where(SubmitterRow.id == submitter_id))
     if submission_id is None:
@@ -163,7 +163,7 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
     return submission, submission.submitter(submitter_id)
 
 
-def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
+def lock_by_slug(session: Session, slug: str) -> tuple[LoadedSubmission, SubmitterRow]:
     """Lock the submission that the signer with this slug takes part in; return it with the signer."""
     submission = _locked(session, _BY_SLUG, slug)
     # The link may have been replaced while one waited for the lock.
@@ -184,16 +184,16 @@ def no_such_link(session: Session, slug: str) -> ServiceError:
     return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason}])
 
 
-def _locked(session: Session, statement: sa.Select[Any], key: Any) -> Loaded | None:
+def _locked(session: Session, statement: sa.Select[Any], key: Any) -> LoadedSubmission | None:
     """Take the lock first, then read: rows joined in the locking query are read before the lock is granted."""
     row = session.scalar(statement, {"key": key}, execution_options=_ANEW)
     return None if row is None else loaded(session, row)
 
 
-def loaded(session: Session, row: SubmissionRow) -> Loaded:
+def loaded(session: Session, row: SubmissionRow) -> LoadedSubmission:
     submitters = list(session.scalars(_SUBMITTERS, {"key": row.id}, execution_options=_ANEW))
     template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None
-    return Loaded(session, row, submitters, state_of(row, submitters), template)
+    return LoadedSubmission(session, row, submitters, state_of(row, submitters), template)
 
 
 def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[AttachmentRow]:
@@ -247,7 +247,7 @@ def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
     )
 
 
-def save(submission: Loaded, state: domain.Submission, now: datetime) -> None:
+def save(submission: LoadedSubmission, state: domain.Submission, now: datetime) -> None:
     """Write what the state machine decided into the rows."""
     row, before = submission.row, submission.state
     row.status = state.status.value
@@ -283,7 +283,7 @@ def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -
         row.started_at = now
 
 
-def moment(submission: Loaded, now: datetime) -> datetime:
+def moment(submission: LoadedSubmission, now: datetime) -> datetime:
     """``now``, but never before what was recorded last: times never decrease within a submission, whatever clocks do."""
     return max(now, submission.row.trail_at)
 
@@ -293,21 +293,21 @@ def aware(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def set_values(submission: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
+def set_values(submission: LoadedSubmission, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
     """Store values; drafts of the old ones are out of date."""
     if dict(values) != submitter.values:
         submitter.values = dict(values)
         submission.row.values_version += 1
 
 
-def set_reasons(submission: Loaded, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
+def set_reasons(submission: LoadedSubmission, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
     """Store reasons for signing; they are on the paper as values are."""
     if dict(reasons) != submitter.reasons:
         submitter.reasons = dict(reasons)
         submission.row.values_version += 1
 
 
-def index(submission: Loaded) -> None:
+def index(submission: LoadedSubmission) -> None:
     """Renew what searches look through."""
     for submitter in submission.submitters:
         submitter.search = addresses.searchable(submitter.name, submitter.email, submitter.phone)

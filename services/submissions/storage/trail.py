@@ -21,7 +21,7 @@ from contracts.runtime.data.database import insert
 from contracts.runtime.data.stored import as_stored
 from contracts.types import Actor, SubmissionEvent
 from services.submissions.models import SubmitterRow, TrailRow
-from services.submissions.storage.store import Loaded
+from services.submissions.storage.store import LoadedSubmission
 
 CREATE_SUBMISSION = "create_submission"
 INVITE_PARTY = "invite_party"
@@ -103,7 +103,7 @@ def actor_data(actor: Actor) -> dict[str, Any]:
     return {key: value for key, value in details.items() if value}
 
 
-def creation_data(submission: Loaded) -> dict[str, Any]:
+def creation_data(submission: LoadedSubmission) -> dict[str, Any]:
     """Say what a submission was made as: its name, and the parties that there are from the start."""
     parties = [{"submitter_id": submitter.id, **party(submitter)} for submitter in submission.submitters]
     return {"name": submission.row.name, "parties": parties}
@@ -120,7 +120,7 @@ class Appended:
     hash: str
 
 
-def append(submission: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]:
+def append(submission: LoadedSubmission, lines: Sequence[Line], at: datetime) -> list[Appended]:
     """Add lines, all at the moment ``at``, which must not lie before the last one."""
     row = submission.row
     rows: list[dict[str, Any]] = []
