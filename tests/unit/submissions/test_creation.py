@@ -13,14 +13,14 @@ from tests.support.material.submissions import ADMIN, NOW, Limits, create_comman
 THREE = template(*(field(role, f"Of {role}") for role in ("First Party", "Second Party", "Third Party")))
 
 
-def planned(*submitters: dict[str, Any], found: Any = None, **more: Any) -> creation.Plan:
-    found = found or two_signers()
-    return creation.plan_submission(create_command(found, *submitters, **more), found, Limits(), NOW)
+def planned(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> creation.Plan:
+    snapshot = snapshot or two_signers()
+    return creation.plan_submission(create_command(snapshot, *submitters, **more), snapshot, Limits(), NOW)
 
 
-def refused(*submitters: dict[str, Any], found: Any = None, **more: Any) -> ServiceError:
+def refused(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        planned(*submitters, found=found, **more)
+        planned(*submitters, snapshot=snapshot, **more)
     return caught.value
 
 
@@ -29,7 +29,7 @@ def roles(plan: creation.Plan) -> list[str]:
 
 
 def test_a_missing_role_goes_by_position() -> None:
-    assert roles(planned({"role": "First Party"}, {}, {}, found=THREE)) == [
+    assert roles(planned({"role": "First Party"}, {}, {}, snapshot=THREE)) == [
         "First Party",
         "Second Party",
         "Third Party",
@@ -37,7 +37,7 @@ def test_a_missing_role_goes_by_position() -> None:
 
 
 def test_roles_match_whatever_their_case_and_fewer_submitters_than_roles_are_fine() -> None:
-    plan = planned({"role": " third party "}, {"uuid": "uuid of First Party"}, found=THREE)
+    plan = planned({"role": " third party "}, {"uuid": "uuid of First Party"}, snapshot=THREE)
     assert roles(plan) == ["Third Party", "First Party"]
     assert {one.role for one in plan.fields} == {"First Party", "Third Party"}
 
@@ -136,23 +136,23 @@ def test_a_code_needs_an_address_and_the_stricter_wish_holds() -> None:
     one_of_two = planned({"require_email_2fa": True}, {})
     assert [one.preferences.get("require_email_2fa") for one in one_of_two.submitters] == [True, None]
     by_template = two_signers(preferences={"require_email_2fa": True})
-    asked = planned({}, {}, found=by_template)
+    asked = planned({}, {}, snapshot=by_template)
     assert [one.preferences.get("require_email_2fa") for one in asked.submitters] == [True, True]
-    overridden = planned({}, {}, found=by_template, preferences={"require_email_2fa": False})
+    overridden = planned({}, {}, snapshot=by_template, preferences={"require_email_2fa": False})
     assert [one.preferences.get("require_email_2fa") for one in overridden.submitters] == [None, None]
 
 
 def test_values_go_by_name_in_several_spellings_and_unknown_ones_are_ignored() -> None:
-    found = template(
+    snapshot = template(
         field(name="Full Name"), field(name="Amount", type="number"), field(name="Full Name", uuid="second")
     )
-    plan = planned({"values": {"full_name": "Ann", "AMOUNT": "12", "nothing like it": 1}}, found=found)
-    assert plan.submitters[0].values == {found.fields[0].uuid: "Ann", "second": "Ann", found.fields[1].uuid: 12}
+    plan = planned({"values": {"full_name": "Ann", "AMOUNT": "12", "nothing like it": 1}}, snapshot=snapshot)
+    assert plan.submitters[0].values == {snapshot.fields[0].uuid: "Ann", "second": "Ann", snapshot.fields[1].uuid: 12}
 
 
 def test_overrides_change_the_copy_of_the_submission_only() -> None:
     original = field(name="Name", validation={"min": 1}, preferences={"align": "left", "font": "Times"}, title="Before")
-    found = template(original)
+    snapshot = template(original)
     override = {
         "name": "Name",
         "default_value": "Ann",
@@ -163,32 +163,34 @@ def test_overrides_change_the_copy_of_the_submission_only() -> None:
         "validation": {"pattern": "A.*"},
         "preferences": {"align": "right", "unknown": 1},
     }
-    plan = planned({"fields": [override]}, found=found)
+    plan = planned({"fields": [override]}, snapshot=snapshot)
     (changed,) = plan.fields
     assert (changed.default_value, changed.readonly, changed.required) == ("Ann", True, False)
     assert (changed.title, changed.description) == ("After", None)
     assert changed.validation == {"min": 1, "pattern": "A.*"}
     assert changed.preferences == {"align": "right", "font": "Times"}
     assert plan.submitters[0].values == {original.uuid: "Ann"}
-    assert found.fields[0] == original
+    assert snapshot.fields[0] == original
 
 
 def test_a_value_with_a_placeholder_waits_as_default() -> None:
-    found = template(field(name="When", type="date"), field(name="Who"))
-    plan = planned({"values": {"When": "{{date}}", "Who": "for {name}"}}, found=found)
+    snapshot = template(field(name="When", type="date"), field(name="Who"))
+    plan = planned({"values": {"When": "{{date}}", "Who": "for {name}"}}, snapshot=snapshot)
     assert plan.submitters[0].values == {}
     assert [one.default_value for one in plan.fields] == ["{{date}}", "for {name}"]
-    both = planned({"fields": [{"name": "Who", "default_value": "Ann"}], "values": {"Who": "{name}"}}, found=found)
+    both = planned(
+        {"fields": [{"name": "Who", "default_value": "Ann"}], "values": {"Who": "{name}"}}, snapshot=snapshot
+    )
     assert (both.submitters[0].values, both.fields[1].default_value) == ({}, "{name}"), "values win over fields"
 
 
 def test_pictures_are_listed_and_their_values_are_the_attachments_to_come() -> None:
-    found = template(field(name="Sign", type="signature"), field(name="Papers", type="file"))
-    plan = planned({"values": {"Sign": "Ann Smith", "Papers": ["https://a.example/x.pdf", "aGk="]}}, found=found)
+    snapshot = template(field(name="Sign", type="signature"), field(name="Papers", type="file"))
+    plan = planned({"values": {"Sign": "Ann Smith", "Papers": ["https://a.example/x.pdf", "aGk="]}}, snapshot=snapshot)
     assert [source.raw for source in plan.sources] == ["Ann Smith", "https://a.example/x.pdf", "aGk="]
     values = plan.submitters[0].values
-    assert values[found.fields[0].uuid] == plan.sources[0].uuid
-    assert values[found.fields[1].uuid] == [plan.sources[1].uuid, plan.sources[2].uuid]
+    assert values[snapshot.fields[0].uuid] == plan.sources[0].uuid
+    assert values[snapshot.fields[1].uuid] == [plan.sources[1].uuid, plan.sources[2].uuid]
 
 
 def test_texts_that_a_font_may_lack_are_listed_with_their_place() -> None:
@@ -198,56 +200,56 @@ def test_texts_that_a_font_may_lack_are_listed_with_their_place() -> None:
 
 def test_reasons_for_signing_that_a_font_may_lack_are_listed_with_their_place() -> None:
     """They are printed: whoever offers them is told, not whoever signs."""
-    found = template(field(name="Sign", type="signature", preferences={"reasons": ["Fine", "同意"]}))
-    assert planned({}, found=found).texts == [("fields.Sign.preferences.reasons", "同意")]
+    snapshot = template(field(name="Sign", type="signature", preferences={"reasons": ["Fine", "同意"]}))
+    assert planned({}, snapshot=snapshot).texts == [("fields.Sign.preferences.reasons", "同意")]
     given = {"name": "Sign", "preferences": {"reasons": ["承認"]}}
     path = "submitters[0].fields[0].preferences.reasons"
-    assert planned({"fields": [given]}, found=found).texts == [(path, "承認")]
+    assert planned({"fields": [given]}, snapshot=snapshot).texts == [(path, "承認")]
 
 
 def test_a_role_without_fields_is_a_viewer() -> None:
     """Acceptance case 21 of the peer."""
-    found = template(field("First Party"), roles=("First Party", "Second Party"))
-    plan = planned({}, {}, found=found)
+    snapshot = template(field("First Party"), roles=("First Party", "Second Party"))
+    plan = planned({}, {}, snapshot=snapshot)
     assert [one.viewer for one in plan.submitters] == [False, True]
-    assert "submitters[1].completed" in str(refused({}, {"completed": True}, found=found).details)
-    assert refused({"role": "Second Party"}, found=found).message == "No submitter has anything to fill in"
+    assert "submitters[1].completed" in str(refused({}, {"completed": True}, snapshot=snapshot).details)
+    assert refused({"role": "Second Party"}, snapshot=snapshot).message == "No submitter has anything to fill in"
 
 
 def test_templates_that_cannot_be_sent() -> None:
-    assert refused({}, found=template(field(), archived=True)).message == "Template has been archived"
-    assert refused({}, found=template(roles=("First Party",))).message == "Template does not contain fields"
+    assert refused({}, snapshot=template(field(), archived=True)).message == "Template has been archived"
+    assert refused({}, snapshot=template(roles=("First Party",))).message == "Template does not contain fields"
     payment = template(field(name="Pay", type="payment"))
-    assert refused({}, found=payment).message == "template_id has the payment field Pay without a price"
+    assert refused({}, snapshot=payment).message == "template_id has the payment field Pay without a price"
     priced = {"fields": [{"name": "Pay", "preferences": {"price": "25", "payment_url": "https://pay.example.com"}}]}
-    assert planned(priced, found=payment).fields[0].preferences == {
+    assert planned(priced, snapshot=payment).fields[0].preferences == {
         "price": 25,
         "payment_url": "https://pay.example.com",
     }
     look_ahead = template(field(name="Odd", validation={"pattern": "(?!x)"}))
-    assert "Odd whose pattern" in refused({}, found=look_ahead).message
+    assert "Odd whose pattern" in refused({}, snapshot=look_ahead).message
 
 
 def test_limits_are_named() -> None:
     many = template(*(field(name=f"F{n}", uuid=f"u{n}") for n in range(2_001)))
-    assert "2000 fields" in refused({}, found=many).message
+    assert "2000 fields" in refused({}, snapshot=many).message
     crowd = template(*(field(role=f"R{n}", uuid=f"u{n}") for n in range(51)))
-    assert "50" in refused(*({} for _ in range(51)), found=crowd).message
+    assert "50" in refused(*({} for _ in range(51)), snapshot=crowd).message
     wordy = template(*(field(name=f"F{n}", uuid=f"u{n}") for n in range(120)))
-    error = refused({"values": {f"F{n}": "x" * 9_000 for n in range(120)}}, found=wordy)
+    error = refused({"values": {f"F{n}": "x" * 9_000 for n in range(120)}}, snapshot=wordy)
     assert "1000000 bytes" in error.message
 
 
 def test_the_order_comes_from_the_request_then_its_preferences_then_the_template() -> None:
     random = two_signers(preferences={"submitters_order": "random"})
     assert planned({}, {}).order is Order.PRESERVED
-    assert planned({}, {}, found=random).order is Order.RANDOM
-    assert planned({}, {}, found=random, preferences={"submitters_order": "preserved"}).order is Order.PRESERVED
-    assert planned({}, {}, found=random, order=Order.PRESERVED).order is Order.PRESERVED
+    assert planned({}, {}, snapshot=random).order is Order.RANDOM
+    assert planned({}, {}, snapshot=random, preferences={"submitters_order": "preserved"}).order is Order.PRESERVED
+    assert planned({}, {}, snapshot=random, order=Order.PRESERVED).order is Order.PRESERVED
 
 
 def test_a_missing_place_in_the_order_is_the_position() -> None:
-    plan = planned({"order": 1}, {"order": 1}, {}, found=THREE)
+    plan = planned({"order": 1}, {"order": 1}, {}, snapshot=THREE)
     assert [one.group for one in plan.submitters] == [1, 1, 2]
 
 
@@ -282,5 +284,5 @@ def test_text_of_a_value_creates_nothing() -> None:
 
 def test_conditions_survive() -> None:
     condition = Condition(field_uuid="a", action="checked")
-    plan = planned({}, found=template(field(uuid="a", type="checkbox"), field(conditions=[condition])))
+    plan = planned({}, snapshot=template(field(uuid="a", type="checkbox"), field(conditions=[condition])))
     assert plan.fields[1].conditions == [condition]

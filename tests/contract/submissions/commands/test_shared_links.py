@@ -39,7 +39,7 @@ class Door(Desk):
 
     settings: Any = LIMITS
 
-    def start(self, found: TemplateSnapshot, **more: Any) -> rpc.links.LinkStarted:
+    def start(self, snapshot: TemplateSnapshot, **more: Any) -> rpc.links.LinkStarted:
         facts = {
             "email": "vi@example.com",
             "ip": "192.0.2.1",
@@ -47,30 +47,30 @@ class Door(Desk):
             "sender": ADMIN,
             "account": Account(),
         }
-        command = rpc.links.StartFromLink(slug=found.slug, **(facts | more))
-        party, contact = shared_links.party_of(found), shared_links.contact_of(command, found)
-        shared_links.require_code(command, shared_links.link_challenge(found, contact), SITE, self.now)
-        creating = shared_links.request_of_visitor(command, found, party, contact)
-        plan = creation.plan_submission(creating, found, self.limits, self.now)
-        arguments = (command, creating, found, plan, [], self.settings, SITE, self.now)
+        command = rpc.links.StartFromLink(slug=snapshot.slug, **(facts | more))
+        party, contact = shared_links.party_of(snapshot), shared_links.contact_of(command, snapshot)
+        shared_links.require_code(command, shared_links.link_challenge(snapshot, contact), SITE, self.now)
+        creating = shared_links.request_of_visitor(command, snapshot, party, contact)
+        plan = creation.plan_submission(creating, snapshot, self.limits, self.now)
+        arguments = (command, creating, snapshot, plan, [], self.settings, SITE, self.now)
         return self.database.write(shared_links.start, *arguments)
 
-    def send(self, found: TemplateSnapshot, **more: Any) -> rpc.codes.CodeSent:
+    def send(self, snapshot: TemplateSnapshot, **more: Any) -> rpc.codes.CodeSent:
         facts = {"email": "vi@example.com", "ip": "192.0.2.1", "request_id": uuid7(), "account": Account(name="Acme")}
-        command = rpc.links.SendLinkCode(slug=found.slug, **(facts | more))
-        return self.database.write(shared_links.send_code, command, found, SITE, self.now)
+        command = rpc.links.SendLinkCode(slug=snapshot.slug, **(facts | more))
+        return self.database.write(shared_links.send_code, command, snapshot, SITE, self.now)
 
-    def check(self, found: TemplateSnapshot, code: str, **more: Any) -> rpc.codes.PassedCode:
+    def check(self, snapshot: TemplateSnapshot, code: str, **more: Any) -> rpc.codes.PassedCode:
         facts = {"email": "vi@example.com", "request_id": uuid7(), "account": Account()}
-        command = rpc.links.CheckLinkCode(slug=found.slug, code=code, **(facts | more))
-        judged, passed = self.database.write(shared_links.check_code, command, found, SITE, self.now)
+        command = rpc.links.CheckLinkCode(slug=snapshot.slug, code=code, **(facts | more))
+        judged, passed = self.database.write(shared_links.check_code, command, snapshot, SITE, self.now)
         return judged.passed(passed)
 
-    def proof(self, found: TemplateSnapshot, **more: Any) -> str:
+    def proof(self, snapshot: TemplateSnapshot, **more: Any) -> str:
         self.now += timedelta(minutes=2)
-        self.send(found, **more)
+        self.send(snapshot, **more)
         return (
-            self.check(found, code_of(SITE.link_secret, self.events("code.due")[-1]["data"]["seed"]), **more).proof
+            self.check(snapshot, code_of(SITE.link_secret, self.events("code.due")[-1]["data"]["seed"]), **more).proof
             or ""
         )
 
@@ -85,12 +85,12 @@ def door(database_url: str) -> Iterator[Door]:
     door.database.dispose()
 
 
-def one(**preferences: Any) -> TemplateSnapshot:
+def shared_template(**preferences: Any) -> TemplateSnapshot:
     return template(field(name="Name"), name="Waiver", preferences=preferences)
 
 
 def test_a_visitor_gets_a_submission_of_his_own_and_no_mail(door: Door) -> None:
-    started = door.start(one(), user_agent="Browser")
+    started = door.start(shared_template(), user_agent="Browser")
     shown = door.opened(started.submitter_slug)
     assert (shown.state, shown.submitter_email) == ("open", "vi@example.com")
     made = door.get(1)
@@ -105,54 +105,54 @@ def test_a_visitor_gets_a_submission_of_his_own_and_no_mail(door: Door) -> None:
     assert door.count("completion_mails.due") == 1
     assert assert_told_in_order(door, 1)[0] == "submission.created"
     assert_chain_holds(door, 1)
-    orphan = door.start(one(), sender=None)
+    orphan = door.start(shared_template(), sender=None)
     assert door.get(2).created_by_user is None
     assert door.opened(orphan.submitter_slug).sender_name is None
 
 
 def test_who_types_another_one_s_address_does_not_come_into_his_form(door: Door) -> None:
-    found, other = one(), one()
-    first = door.start(found)
-    stranger = door.start(found)  # the same network, the same address typed in
+    snapshot, other = shared_template(), shared_template()
+    first = door.start(snapshot)
+    stranger = door.start(snapshot)  # the same network, the same address typed in
     assert stranger.submitter_slug != first.submitter_slug
-    back = door.start(found, resume=first.resume, email="VI@example.com")
+    back = door.start(snapshot, resume=first.resume, email="VI@example.com")
     assert back.submitter_slug == first.submitter_slug
     for resume in (stranger.resume, f"{first.submitter_slug}.{'0' * 32}", first.submitter_slug, "é.x", "", None):
-        assert door.start(found, resume=resume).submitter_slug != first.submitter_slug
+        assert door.start(snapshot, resume=resume).submitter_slug != first.submitter_slug
     assert door.start(other, resume=first.resume).submitter_slug != first.submitter_slug
-    kiosk = door.start(found, resume=first.resume, email="next@example.com")  # the next person at the same browser
+    kiosk = door.start(snapshot, resume=first.resume, email="next@example.com")  # the next person at the same browser
     assert kiosk.submitter_slug != first.submitter_slug
     door.complete(first.submitter_slug)
-    assert door.start(found, resume=first.resume).submitter_slug != first.submitter_slug
+    assert door.start(snapshot, resume=first.resume).submitter_slug != first.submitter_slug
 
 
 def test_who_presses_twice_gets_one_submission(door: Door) -> None:
-    found = one()
-    results = at_once(*[lambda: door.start(found, request_id="the same") for _ in range(6)])
+    snapshot = shared_template()
+    results = at_once(*[lambda: door.start(snapshot, request_id="the same") for _ in range(6)])
     assert len({each.submitter_slug for each in results}) == 1
     assert len(door.listed()) == 1
-    other = door.start(found, request_id="the same", email="somebody.else@example.com")
+    other = door.start(snapshot, request_id="the same", email="somebody.else@example.com")
     assert other.submitter_slug != results[0].submitter_slug
 
 
 def test_what_is_asked_for_is_required_and_all_else_is_left_out(door: Door) -> None:
-    everything = one(link_form_fields=["phone", "name", "email"])
+    everything = shared_template(link_form_fields=["phone", "name", "email"])
     error = refusal(lambda: door.start(everything, email=None))
     assert [each["field"] for each in error.details] == ["email", "name", "phone"]
     person = {"name": " Vi \n Visitor ", "phone": "+1 415 555 0123"}
     shown = door.opened(door.start(everything, **person).submitter_slug)
     assert (shown.submitter_name, shown.submitter_email) == ("Vi Visitor", "vi@example.com")
-    named = door.opened(door.start(one(link_form_fields=["name"]), **person).submitter_slug)
+    named = door.opened(door.start(shared_template(link_form_fields=["name"]), **person).submitter_slug)
     assert (named.state, named.submitter_name, named.submitter_email) == ("open", "Vi Visitor", None)
     for wrong in ({"email": "nobody"}, {"email": "a@b.co\r\nBcc: x@y.zz"}, {"email": "a@example.com, b@example.com"}):
-        assert refusal(lambda wrong=wrong: door.start(one(), **wrong)).details[0]["field"] == "email"
-    guarded = one(link_form_fields=["name"], require_email_2fa=True)
+        assert refusal(lambda wrong=wrong: door.start(shared_template(), **wrong)).details[0]["field"] == "email"
+    guarded = shared_template(link_form_fields=["name"], require_email_2fa=True)
     assert refusal(lambda: door.start(guarded, email=None, name="Vi")).details[0]["field"] == "email"
     assert door.opened(door.start(guarded, name="Vi").submitter_slug).state == "code"
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("snapshot", "reason"),
     [
         (two_signers(), "several"),
         (template(field(), archived=True), "archived"),
@@ -160,8 +160,8 @@ def test_what_is_asked_for_is_required_and_all_else_is_left_out(door: Door) -> N
         (with_variables(), "variables"),
     ],
 )
-def test_links_that_nobody_can_use_say_why(door: Door, found: TemplateSnapshot, reason: str) -> None:
-    error = refusal(lambda: door.start(found))
+def test_links_that_nobody_can_use_say_why(door: Door, snapshot: TemplateSnapshot, reason: str) -> None:
+    error = refusal(lambda: door.start(snapshot))
     assert (error.code, error.details) == ("invalid", [{"field": "link", "reason": reason}])
 
 
@@ -173,10 +173,10 @@ def test_a_second_party_without_fields_is_left_out(door: Door) -> None:
 
 def test_so_many_and_no_more(door: Door) -> None:
     door.settings = SimpleNamespace(shared_link_starts_per_visitor=3, shared_link_starts=5)
-    found = one()
+    snapshot = shared_template()
 
     def begin(ip: str) -> Any:
-        return door.start(found, ip=ip)
+        return door.start(snapshot, ip=ip)
 
     for _ in range(3):
         begin("2001:db8:1:2::1")
@@ -186,16 +186,16 @@ def test_so_many_and_no_more(door: Door) -> None:
     begin("192.0.2.2")
     assert refusal(lambda: begin("192.0.2.3")).code == "rate_limited"
     assert len(door.listed(limit=100)) == 5
-    door.start(one(), ip="2001:db8:1:2::1")  # another link
+    door.start(shared_template(), ip="2001:db8:1:2::1")  # another link
     door.now += timedelta(hours=1)
     begin("192.0.2.3")
 
 
 def test_with_a_code_only_the_holder_of_the_address_gets_in(door: Door) -> None:
-    found = one(shared_link_2fa=True)
-    error = refusal(lambda: door.start(found))
+    snapshot = shared_template(shared_link_2fa=True)
+    error = refusal(lambda: door.start(snapshot))
     assert (error.code, error.details[0]["reason"], door.listed()) == ("forbidden", "code", [])
-    sent = door.send(found)
+    sent = door.send(snapshot)
     assert (sent.sent_to, sent.retry_after) == ("v•••@example.com", 60)
     due = door.events("code.due")[0]["data"]
     assert (due["to"], due["submission_id"], due["submission_name"], due["account_name"]) == (
@@ -203,13 +203,13 @@ def test_with_a_code_only_the_holder_of_the_address_gets_in(door: Door) -> None:
     )  # fmt: skip
     code = code_of(SITE.link_secret, due["seed"])
     wrong = f"{(int(code) + 1) % 10**6:06}"
-    assert refusal(lambda: door.check(found, wrong)).details[0]["tries_left"] == 4
-    assert refusal(lambda: door.check(found, code, email="another@example.com")).details[0]["reason"] == "none"
-    assert refusal(lambda: door.check(one(shared_link_2fa=True), code)).details[0]["reason"] == "none"
-    proof = door.check(found, code).proof or ""
-    assert refusal(lambda: door.start(found, email="another@example.com", proofs=[proof])).code == "forbidden"
-    assert refusal(lambda: door.start(one(shared_link_2fa=True), proofs=[proof])).code == "forbidden"
-    started = door.start(found, proofs=[proof])
+    assert refusal(lambda: door.check(snapshot, wrong)).details[0]["tries_left"] == 4
+    assert refusal(lambda: door.check(snapshot, code, email="another@example.com")).details[0]["reason"] == "none"
+    assert refusal(lambda: door.check(shared_template(shared_link_2fa=True), code)).details[0]["reason"] == "none"
+    proof = door.check(snapshot, code).proof or ""
+    assert refusal(lambda: door.start(snapshot, email="another@example.com", proofs=[proof])).code == "forbidden"
+    assert refusal(lambda: door.start(shared_template(shared_link_2fa=True), proofs=[proof])).code == "forbidden"
+    started = door.start(snapshot, proofs=[proof])
     assert started.passed is not None
     assert door.opened(started.submitter_slug).state == "code"
     assert door.opened(started.submitter_slug, started.passed.proof or "").state == "open"
@@ -219,13 +219,13 @@ def test_with_a_code_only_the_holder_of_the_address_gets_in(door: Door) -> None:
 
 
 def test_who_has_passed_the_code_goes_on_with_what_he_began_anywhere(door: Door) -> None:
-    found = one(shared_link_2fa=True)
-    first = door.start(found, proofs=[door.proof(found)])
+    snapshot = shared_template(shared_link_2fa=True)
+    first = door.start(snapshot, proofs=[door.proof(snapshot)])
     elsewhere = door.start(
-        found, proofs=[door.proof(found, ip="198.51.100.7")], ip="198.51.100.7", email="VI@example.com"
+        snapshot, proofs=[door.proof(snapshot, ip="198.51.100.7")], ip="198.51.100.7", email="VI@example.com"
     )
     assert elsewhere.submitter_slug == first.submitter_slug
-    other = door.start(found, email="o@example.com", proofs=[door.proof(found, email="o@example.com")])
+    other = door.start(snapshot, email="o@example.com", proofs=[door.proof(snapshot, email="o@example.com")])
     assert other.submitter_slug != first.submitter_slug
 
 
@@ -234,34 +234,34 @@ def test_who_has_passed_the_code_goes_on_with_what_he_began_anywhere(door: Door)
 )
 def test_letters_that_look_alike_to_a_computer_are_other_mailboxes(door: Door, his: str, hers: str) -> None:
     """Whoever reads the mail of one domain must not come into the form of somebody who reads that of another."""
-    found = one(shared_link_2fa=True)
-    began = door.start(found, email=hers, proofs=[door.proof(found, email=hers)])
-    proof = door.proof(found, email=his)
-    assert refusal(lambda: door.start(found, email=hers, proofs=[proof])).code == "forbidden"
-    assert door.start(found, email=his, proofs=[proof]).submitter_slug != began.submitter_slug
+    snapshot = shared_template(shared_link_2fa=True)
+    began = door.start(snapshot, email=hers, proofs=[door.proof(snapshot, email=hers)])
+    proof = door.proof(snapshot, email=his)
+    assert refusal(lambda: door.start(snapshot, email=hers, proofs=[proof])).code == "forbidden"
+    assert door.start(snapshot, email=his, proofs=[proof]).submitter_slug != began.submitter_slug
     assert door.opened(began.submitter_slug, proof).state == "code"
 
 
 def test_nobody_makes_us_mail_codes_to_one_address_after_the_other(door: Door) -> None:
-    found = one(shared_link_2fa=True)
+    snapshot = shared_template(shared_link_2fa=True)
     results: list[Any] = []
     for number in range(25):
         try:
-            results.append(door.send(found, email=f"victim{number}@example.com"))
+            results.append(door.send(snapshot, email=f"victim{number}@example.com"))
         except ServiceError as error:
             results.append(error.code)
     assert results[20:] == ["rate_limited"] * 5
     assert door.count("code.due") == 20
-    assert refusal(lambda: door.send(one())).code == "conflict"  # no code is asked for there
+    assert refusal(lambda: door.send(shared_template())).code == "conflict"  # no code is asked for there
 
 
 def test_nobody_makes_us_send_codes_to_telephones_by_beginning_again_and_again(door: Door) -> None:
     """Each form has a count of its own, and each message costs."""
     account = Account(phone_codes_available=True)
-    found = template(field(name="Mobile", type="phone", preferences={"one_time_code": True}), name="Waiver")
+    snapshot = template(field(name="Mobile", type="phone", preferences={"one_time_code": True}), name="Waiver")
 
     def send(number: int, ip: str) -> str | None:
-        slug = door.start(found, email=f"v{number // 3}@example.com", account=account, ip=ip).submitter_slug
+        slug = door.start(snapshot, email=f"v{number // 3}@example.com", account=account, ip=ip).submitter_slug
         more = {"phone": f"+1415555{number:04}", "phone_otp_webhook": "sealed", "ip": ip, "request_id": uuid7()}
         try:
             door.database.write(codes.send, rpc.codes.SendCode(slug=slug, **more), CODE_LIMITS, SITE, door.now)
