@@ -255,6 +255,8 @@ class _Callers:
 
     def __init__(self, modules: dict[str, str]) -> None:
         self._modules = modules
+        found = (value for name in modules.values() for value in vars(sys.modules[name]).values())
+        self._caches = [value for value in found if isinstance(value, functools._lru_cache_wrapper)]
         self._tests: dict[tuple[str, str], set[pytest.Item]] = defaultdict(set)
         self._noticing: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._item: pytest.Item | None = None
@@ -265,6 +267,9 @@ class _Callers:
         return self
 
     def __enter__(self) -> None:
+        """What a test calls does not depend on what another has left in a cache."""
+        for cache in self._caches:
+            cache.cache_clear()
         self._began = time.process_time()
         threading.settrace(self._called)
         sys.settrace(self._called)

@@ -22,7 +22,7 @@ def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str
 
     None, with the problem noted, when the page is not there or the box is not on it.
     """
-    if not all(math.isfinite(value) for value in (area.x, area.y, area.w, area.h, area.cell_w or 0)):
+    if not all(math.isfinite(value) for value in (area.x, area.y, area.w, area.h, area.cell_w or 0.0)):
         problems.add(path, "must have finite numbers")
         return None
     if not 1 <= area.page <= len(pages):

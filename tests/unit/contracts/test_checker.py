@@ -8,7 +8,7 @@ from contracts.fields import checker
 from contracts.fields.kinds import KINDS, LOOKS
 from contracts.fields.values import BadValue
 from contracts.problems import Problems
-from contracts.types import FieldContent, FieldType
+from contracts.types import FieldContent, FieldDefinition, FieldType
 
 
 def field(kind: str = "text", **more: Any) -> FieldContent:
@@ -29,6 +29,7 @@ def options(given: list[str], areas: list[str], kind: str = "select") -> tuple[l
         ([], ["B", "A", "B"], "multiple", ["B", "A"]),
         (["A"], [], "text", []),
         ([], [], "text", []),
+        ([], [str(number) for number in range(501)], "text", []),
         ([str(number) for number in range(500)], [], "select", [str(number) for number in range(500)]),
         (["x" * 255], [], "select", ["x" * 255]),
     ],
@@ -282,3 +283,15 @@ def test_titles(given: str | None, kept: str | None) -> None:
     assert not problems
     assert checker.shown_text("x" * 10_001, "f.title", problems) is None
     assert problems.found == [{"field": "f.title", "reason": "must not be longer than 10000 characters"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("number", "max must not be below min"), ("text", None), ("checkbox", None)]
+)
+def test_rules_that_a_type_does_not_have_keep_nobody_from_completing(kind: str, reason: str | None) -> None:
+    """An older version may have stored them."""
+    stored = FieldDefinition(
+        uuid="f", submitter_uuid="p", role="A", name="a", type=kind, validation={"min": 5, "max": 1}
+    )
+    assert checker.unsatisfiable(stored) == reason
+    assert checker.unsatisfiable(stored.model_copy(update={"required": False})) is None

@@ -189,6 +189,9 @@ def test_a_change_to_a_table_is_in_force_in_whatever_has_imported_it(
 
 
 RULES = """
+import functools
+
+
 def small(number):
     return number < 3
 
@@ -208,6 +211,11 @@ def hidden(number):
 
 
 shown, hidden = hidden, len
+
+
+@functools.cache
+def remembered(number):
+    return number < 3
 """
 TESTS = """
 import rules
@@ -224,6 +232,14 @@ def test_forever():
 
 def test_hidden():
     assert rules.shown(2)
+
+
+def test_that_remembers():
+    rules.remembered(2)
+
+
+def test_remembered():
+    assert rules.remembered(2)
 """
 RUN = """
 import sys
@@ -243,9 +259,9 @@ def test_what_the_tests_noticed_what_survived_what_hung_and_what_was_not_tried_i
     command = [sys.executable, "-c", RUN, str(tmp_path)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = ran.stdout.splitlines()
-    assert f"{tmp_path}/rules.py:3: rules:small: number < 3 -> number <= 3" in lines, ran.stdout + ran.stderr
-    assert f"{tmp_path}/rules.py:3: rules:small: return number < 3 -> return None" not in lines
-    assert f"{tmp_path}/rules.py:7: rules:tested_by_nobody: return number < 3 -> return None" in lines
-    assert f"noticed, as the tests hang: {tmp_path}/rules.py:12: rules:forever: number - 1 -> number + 1" in lines
-    assert f"could not be tried: {tmp_path}/rules.py:17: rules:hidden: return number < 3 -> return None" in lines
-    assert "    6 of    14 noticed, 42.9%" in lines
+    assert f"{tmp_path}/rules.py:6: rules:small: number < 3 -> number <= 3" in lines, ran.stdout + ran.stderr
+    assert f"{tmp_path}/rules.py:6: rules:small: return number < 3 -> return None" not in lines
+    assert f"{tmp_path}/rules.py:10: rules:tested_by_nobody: return number < 3 -> return None" in lines
+    assert f"noticed, as the tests hang: {tmp_path}/rules.py:15: rules:forever: number - 1 -> number + 1" in lines
+    assert f"could not be tried: {tmp_path}/rules.py:20: rules:hidden: return number < 3 -> return None" in lines
+    assert "    7 of    17 noticed, 41.2%" in lines
