@@ -5,13 +5,13 @@ judges by is what its clients saw, what the mail server and the telephones got, 
 ``stranger`` computes; never our database.
 """
 
+import dataclasses
 import json
 import re
 import sys
 import uuid
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -63,7 +63,7 @@ _OF_THE_MOMENT = frozenset(
 )
 
 
-@dataclass
+@dataclasses.dataclass
 class Page:
     """A signing form as one browser has it open."""
 
@@ -71,9 +71,9 @@ class Page:
     slug: str
     session: requests.Session
     form: dict[str, Any]
-    typed: dict[str, Any] = field(default_factory=dict)
+    typed: dict[str, Any] = dataclasses.field(default_factory=dict)
     signed: dict[str, Any] | None = None
-    documents: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def token(self) -> str:
@@ -81,23 +81,27 @@ class Page:
 
     def fields(self) -> list[dict[str, Any]]:
         """The fields that this signer fills in."""
-        return [one for one in self.form["fields"] if one["mine"] and not one["readonly"] and one["type"] != "heading"]
+        return [
+            field
+            for field in self.form["fields"]
+            if field["mine"] and not field["readonly"] and field["type"] != "heading"
+        ]
 
     def answers(self) -> dict[str, Any]:
         """All that the page sends in the end: also what was not touched, as it stands there. Of a page that was signed, what was
         taken."""
         if self.signed is not None:
             return self.signed
-        return {one["uuid"]: self.typed.get(one["uuid"], one["value"]) for one in self.fields()}
+        return {field["uuid"]: self.typed.get(field["uuid"], field["value"]) for field in self.fields()}
 
     def shows(self) -> dict[str, str]:
         """What a sealed paper must say when this page was signed, by field uuid: what the page shows, and what was typed."""
-        found = {one["uuid"]: one["display"] or "" for one in self.form["fields"]}
+        shown = {field["uuid"]: field["display"] or "" for field in self.form["fields"]}
         answers = {uuid: "" if value is None else str(value) for uuid, value in self.answers().items()}
-        return found | answers
+        return shown | answers
 
 
-@dataclass
+@dataclasses.dataclass
 class Party:
     """What the machine knows of a signer."""
 
@@ -107,14 +111,14 @@ class Party:
     name: str | None
     email: str | None
     phone: str | None
-    saved: dict[str, Any] = field(default_factory=dict)
-    codes: set[str] = field(default_factory=set)
-    pages: list[Page] = field(default_factory=list)
-    session: requests.Session = field(default_factory=requests.Session)
+    saved: dict[str, Any] = dataclasses.field(default_factory=dict)
+    codes: set[str] = dataclasses.field(default_factory=set)
+    pages: list[Page] = dataclasses.field(default_factory=list)
+    session: requests.Session = dataclasses.field(default_factory=requests.Session)
     signed: Page | None = None
     receipt: str | None = None
     signed_by_api: dict[str, Any] | None = None
-    named: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def done(self) -> bool:
@@ -151,11 +155,19 @@ class EvidenceMachine(RuleBasedStateMachine):
         made = self.api("POST", "/submissions", body).json()
         self.number = int(made[0]["submission_id"])
         self.parties = [
-            Party(one["role"], one["id"], one["slug"], one["name"], one["email"], one["phone"]) for one in made
+            Party(
+                submitter["role"],
+                submitter["id"],
+                submitter["slug"],
+                submitter["name"],
+                submitter["email"],
+                submitter["phone"],
+            )
+            for submitter in made
         ]
-        for one, asked in zip(self.parties, people, strict=True):
-            one.codes = {"email"} if asked["require_email_2fa"] else set()
-        self.owners = {one.slug: {one.email, one.phone} for one in self.parties}
+        for party, asked in zip(self.parties, people, strict=True):
+            party.codes = {"email"} if asked["require_email_2fa"] else set()
+        self.owners = {party.slug: {party.email, party.phone} for party in self.parties}
         self.old: list[tuple[Party, Page | None, str]] = []
         self.declined = False
         self.known = self.look()
@@ -187,7 +199,7 @@ class EvidenceMachine(RuleBasedStateMachine):
     @rule(who=WHO, place=PLACE, which=PLACE)
     def save_value(self, who: int, place: int, which: int) -> None:
         if (page := self.page(who, place)) is not None:
-            texts = [one for one in page.fields() if one["type"] == "text"]
+            texts = [field for field in page.fields() if field["type"] == "text"]
             chosen = texts[which % len(texts)]
             page.typed[chosen["uuid"]] = self.a_value(chosen)
             self.save(page, {chosen["uuid"]: page.typed[chosen["uuid"]]})
@@ -253,8 +265,8 @@ class EvidenceMachine(RuleBasedStateMachine):
             session = page.session if page is not None else None
             answer = self.call("POST", f"/s/{slug}/{what}", body, session=session)
         assert answer.status_code == 404, (what, answer.text)
-        for one in page.documents if page is not None else ():
-            assert self.call("GET", _path(one["url"]), session=page.session).status_code == 404  # type: ignore[union-attr]
+        for document in page.documents if page is not None else ():
+            assert self.call("GET", _path(document["url"]), session=page.session).status_code == 404  # type: ignore[union-attr]
         if what:
             assert {key: answer.json()[key] for key in GONE} == GONE
             assert set(answer.json()) == {*GONE, "details"}
@@ -363,7 +375,7 @@ class EvidenceMachine(RuleBasedStateMachine):
         assert answer.status_code == (200 if self.shared or path == "/submissions" else 404), (path, answer.text)
         self.gives_no_way_to_act(answer.text)
         if not self.shared and path == "/submissions":
-            assert self.number not in [one["id"] for one in answer.json()["data"]]
+            assert self.number not in [submission["id"] for submission in answer.json()["data"]]
 
     @rule(
         what=st.sampled_from(["name", "archive", "erase", "submitter", "get", "seal", "template"]), viewer=st.booleans()
@@ -371,18 +383,18 @@ class EvidenceMachine(RuleBasedStateMachine):
     def a_stranger_acts(self, what: str, viewer: bool) -> None:
         """The other editor, or the viewer, with a key of their own."""
         who = self.world.viewer if viewer else self.world.colleague
-        one = f"/submissions/{self.number}"
+        address = f"/submissions/{self.number}"
         method, path, body = {
-            "name": ("PUT", one, {"name": "Mine now"}),
-            "archive": ("DELETE", one, None),
-            "erase": ("DELETE", f"{one}?permanently=true", None),
+            "name": ("PUT", address, {"name": "Mine now"}),
+            "archive": ("DELETE", address, None),
+            "erase": ("DELETE", f"{address}?permanently=true", None),
             "submitter": (
                 "PUT",
                 f"/submitters/{self.parties[0].id}",
                 {"email": "mallory@example.com", "completed": True},
             ),
             "get": ("GET", f"/submitters/{self.parties[1].id}", None),
-            "seal": ("POST", f"{one}/seal", {}),
+            "seal": ("POST", f"{address}/seal", {}),
             "template": ("PUT", f"/templates/{self.template}", {"name": "Mine now"}),
         }[what]
         answer = self.ask(who, method, path, body)
@@ -423,7 +435,7 @@ class EvidenceMachine(RuleBasedStateMachine):
 
             def told() -> list[Any]:
                 page = self.ask(viewer, "GET", "/events/submission/submission.created", limit=100)
-                return [one for one in page.json()["data"] if one["data"]["id"] == self.number]
+                return [event for event in page.json()["data"] if event["data"]["id"] == self.number]
 
             wait_until(lambda: not told(), what="the events are taken from the viewer")
 
@@ -466,21 +478,23 @@ class EvidenceMachine(RuleBasedStateMachine):
             assert said["fields"] == []
             return None
         page = Page(who, party.slug, party.session, said)
-        for one in said["documents"]:
-            got = self.call("GET", _path(one["url"]), session=party.session)
+        for document in said["documents"]:
+            got = self.call("GET", _path(document["url"]), session=party.session)
             assert got.status_code == 200, got.text
-            page.documents.append({**one, "sha256": stranger.sha256(got.content)})
-        for one in said["attachments"]:
-            one["sha256"] = stranger.sha256(self.call("GET", _path(one["url"]), session=party.session).content)
+            page.documents.append({**document, "sha256": stranger.sha256(got.content)})
+        for attachment in said["attachments"]:
+            attachment["sha256"] = stranger.sha256(
+                self.call("GET", _path(attachment["url"]), session=party.session).content
+            )
         party.pages.append(page)
-        others = [one for one in said["fields"] if not one["mine"]]
+        others = [field for field in said["fields"] if not field["mine"]]
         assert not SECRET.search(str(others)), "what a mask hides is shown"
-        masked = {one["uuid"] for one in self.known["fields"] if one["name"] == "Secret"}
-        if masked & {one["uuid"] for one in others}:
+        masked = {field["uuid"] for field in self.known["fields"] if field["name"] == "Secret"}
+        if masked & {field["uuid"] for field in others}:
             self.count("masks seen")
-        for one in page.fields():
-            if one["uuid"] in party.saved:
-                assert one["value"] == party.saved[one["uuid"]], f"{one['name']} was lost"
+        for field in page.fields():
+            if field["uuid"] in party.saved:
+                assert field["value"] == party.saved[field["uuid"]], f"{field['name']} was lost"
         assert self.token_now(page) == page.token
         viewed = self.on_page(page, "view", {"time_zone": "Europe/Copenhagen"})
         assert viewed.status_code == 200
@@ -499,7 +513,11 @@ class EvidenceMachine(RuleBasedStateMachine):
 
         def look() -> list[str]:
             later = self.arrived(address)[before:]
-            return [code for one in later for code in re.findall(r"^\d{6}$", one.text.replace("\r", ""), re.MULTILINE)]
+            return [
+                code
+                for message in later
+                for code in re.findall(r"^\d{6}$", message.text.replace("\r", ""), re.MULTILINE)
+            ]
 
         code = wait_until(look, what=f"the code to {address}")[-1]
         body = {"request_id": uuid.uuid4().hex, "code": code}
@@ -511,7 +529,7 @@ class EvidenceMachine(RuleBasedStateMachine):
         return said["state"] != "code" or self.passed_code(party, said["code"]["method"])
 
     def arrived(self, address: str | None) -> list[Message]:
-        return [one for one in self.world.messages() if address and one.to.lower() == address.lower()]
+        return [message for message in self.world.messages() if address and message.to.lower() == address.lower()]
 
     def page(self, who: int, place: int) -> Page | None:
         pages = self.parties[who].pages
@@ -525,18 +543,18 @@ class EvidenceMachine(RuleBasedStateMachine):
         self.compare(answer, kinds={"start_form"})
 
     def fill_in(self, page: Page, *, draws: bool) -> None:
-        for one in page.fields():
+        for field in page.fields():
             if (
-                one["type"] == "text"
-                and (one["required"] or one["name"] == "Secret")
-                and not page.answers()[one["uuid"]]
+                field["type"] == "text"
+                and (field["required"] or field["name"] == "Secret")
+                and not page.answers()[field["uuid"]]
             ):
-                page.typed[one["uuid"]] = self.a_value(one)
-            if one["type"] == "signature" and draws and not page.answers()[one["uuid"]]:
+                page.typed[field["uuid"]] = self.a_value(field)
+            if field["type"] == "signature" and draws and not page.answers()[field["uuid"]]:
                 body = {"type": "signature", "text": "Me"}
                 made = self.on_page(page, "typed_signature", body)
                 if made.status_code == 200:
-                    page.typed[one["uuid"]] = made.json()["uuid"]
+                    page.typed[field["uuid"]] = made.json()["uuid"]
                     file = self.call("GET", _path(made.json()["url"]), session=page.session)
                     page.form["attachments"].append({**made.json(), "sha256": stranger.sha256(file.content)})
 
@@ -578,17 +596,17 @@ class EvidenceMachine(RuleBasedStateMachine):
         """What ``stranger`` computes of what this signer sees, as of the parties that the page covers."""
         covers = int(page.token.partition(".")[0], 16)
         whole = self.api("GET", f"/submissions/{self.number}", include="fields").json()
-        visible = {one["uuid"]: one for one in page.form["fields"]}
+        visible = {field["uuid"]: field for field in page.form["fields"]}
         values: dict[str, Any] = {}
-        for place, one in enumerate(whole["submitters"]):
-            own = [each for each in whole["fields"] if each["submitter_uuid"] == one["uuid"]]
-            covered = place != page.who and covers >> place & 1 and one["status"] == "completed"
+        for place, submitter in enumerate(whole["submitters"]):
+            own = [each for each in whole["fields"] if each["submitter_uuid"] == submitter["uuid"]]
+            covered = place != page.who and covers >> place & 1 and submitter["status"] == "completed"
             for each in own:
-                given = one["values"].get(each["name"])
+                given = submitter["values"].get(each["name"])
                 if each["type"] == "signature":
                     given = visible[each["uuid"]]["value"] if each["uuid"] in visible else None
                 if each["type"] == "heading" or (place == page.who and each["readonly"]):
-                    values[each["uuid"]] = stranger.standing(each, given, one, self.number)
+                    values[each["uuid"]] = stranger.standing(each, given, submitter, self.number)
                 elif covered:
                     values[each["uuid"]] = given
         return stranger.shown(self.number, self.parties[page.who].id, covers, page.documents, whole["fields"], values)
@@ -604,8 +622,8 @@ class EvidenceMachine(RuleBasedStateMachine):
     def a_number(self) -> str:
         return self.world.handed_out(f"+1415{2_100_000 + next(self.world.numbers)}")
 
-    def a_value(self, one: dict[str, Any]) -> str:
-        letter = "M" if one["name"] == "Secret" else "V"
+    def a_value(self, field: dict[str, Any]) -> str:
+        letter = "M" if field["name"] == "Secret" else "V"
         return f"{letter}{next(self.world.numbers):06d}{letter}"
 
     def a_change(self, who: int, what: str) -> dict[str, Any]:
@@ -662,7 +680,7 @@ class EvidenceMachine(RuleBasedStateMachine):
             self.replaced(party, said["slug"])
         else:
             self.owners[party.slug] |= {party.email, party.phone}
-        overwritten = {*change.get("values", {}), *(one["name"] for one in change.get("fields", ()))}
+        overwritten = {*change.get("values", {}), *(field["name"] for field in change.get("fields", ()))}
         for each in before["fields"]:
             if each["name"] in overwritten:
                 party.saved.pop(each["uuid"], None)
@@ -684,8 +702,8 @@ class EvidenceMachine(RuleBasedStateMachine):
         )
         self.compare(answer, kinds=kinds, by_sender=True)
         order = ["replace_link", "drop_answers", "update_submitter", "invite_party", "invite_party_again"]
-        places = [order.index(one["event_type"]) for one in self.added if one["event_type"] in order]
-        assert places == sorted(places), [one["event_type"] for one in self.added]
+        places = [order.index(line["event_type"]) for line in self.added if line["event_type"] in order]
+        assert places == sorted(places), [line["event_type"] for line in self.added]
         if other_slug:
             (line,) = self.new("replace_link")
             assert line["data"]["party"] == was
@@ -693,7 +711,7 @@ class EvidenceMachine(RuleBasedStateMachine):
             self.dropped(party)
         for line in self.new("update_submitter"):
             assert line["data"]["party"] == was
-            after = {one["what"]: one["after"] for one in line["data"]["changes"]}
+            after = {changed["what"]: changed["after"] for changed in line["data"]["changes"]}
             assert {"name": party.name}.items() <= after.items() or "name" not in after
 
     def codes_changed(self, party: Party, preferences: dict[str, Any]) -> None:
@@ -713,29 +731,31 @@ class EvidenceMachine(RuleBasedStateMachine):
 
     def dropped(self, party: Party) -> None:
         """What was saved with the old link is a line, and nobody reads it."""
-        names = {one["uuid"]: one["name"] for one in self.known["fields"]}
+        names = {field["uuid"]: field["name"] for field in self.known["fields"]}
         missing = {names[uuid] for uuid in self.typed_before}
         told = {name for line in self.new("drop_answers") for name in line["data"]["fields"]}
         assert missing <= told, f"dropped without a line: {missing - told}"
         for line in self.new("drop_answers"):
             assert not [value for value in self.typed_before.values() if str(value) in str(line)]
-        for one in self.known["submitters"]:
-            if one["id"] == party.id:
-                assert not [value for value in self.typed_before.values() if value in one["values"].values()]
+        for submitter in self.known["submitters"]:
+            if submitter["id"] == party.id:
+                assert not [value for value in self.typed_before.values() if value in submitter["values"].values()]
 
     def look(self) -> dict[str, Any]:
         """The submission as the sender reads it, without what differs with the moment."""
         answer = self.api("GET", f"/submissions/{self.number}", include="fields")
         assert answer.status_code == 200, answer.text
         whole = answer.json()
-        assert stranger.hashes(whole["submission_events"]) == [one["hash"] for one in whole["submission_events"]]
+        assert stranger.hashes(whole["submission_events"]) == [line["hash"] for line in whole["submission_events"]]
         assert not SECRET.search(str(whole["submission_events"])), "what a mask hides is in a line"
-        whole["submission_events"] = [one for one in whole["submission_events"] if not _LATE.match(one["event_type"])]
+        whole["submission_events"] = [
+            line for line in whole["submission_events"] if not _LATE.match(line["event_type"])
+        ]
         return dict(_still(whole))
 
     def new(self, kind: str) -> list[dict[str, Any]]:
         """The lines of a kind that the last call has written."""
-        return [one for one in self.added if one["event_type"] == kind]
+        return [line for line in self.added if line["event_type"] == kind]
 
     def compare(
         self, answer: requests.Response | None, *, kinds: Collection[str] = (), by_sender: bool = False
@@ -751,7 +771,7 @@ class EvidenceMachine(RuleBasedStateMachine):
         if {key: value for key, value in self.known.items() if key != "submission_events"} != {
             key: value for key, value in before.items() if key != "submission_events"
         } and by_sender:
-            assert set(kinds) & {one["event_type"] for one in self.added} or self.new("replace_link"), self.added
+            assert set(kinds) & {line["event_type"] for line in self.added} or self.new("replace_link"), self.added
         for line in self.added:
             if line["event_type"] in kinds and by_sender:
                 who = self.world.sender
@@ -792,18 +812,20 @@ class EvidenceMachine(RuleBasedStateMachine):
     def attack_the_database(self) -> None:
         """Between the two signatures, whoever has the database of submissions changes what the first one gave, or who they
         are. Of the second one's page only that much is believed which the first one signed."""
-        done = [one for one in self.parties if one.signed is not None]
-        if self.attack is None or self.attacked or len(done) != 1 or all(one.done for one in self.parties):
+        done = [party for party in self.parties if party.signed is not None]
+        if self.attack is None or self.attacked or len(done) != 1 or all(party.done for party in self.parties):
             return
         (party,) = done
         page = party.signed
         assert page is not None
         own = {
-            one["uuid"]: one["name"] for one in page.fields() if one["type"] == "text" and page.answers()[one["uuid"]]
+            field["uuid"]: field["name"]
+            for field in page.fields()
+            if field["type"] == "text" and page.answers()[field["uuid"]]
         }
         self.attacked = self.attack
         self.count(f"attacked: {self.attack}")
-        self.as_signed = {one["uuid"]: page.shows()[one["uuid"]] for one in page.form["fields"] if one["mine"]}
+        self.as_signed = {field["uuid"]: page.shows()[field["uuid"]] for field in page.form["fields"] if field["mine"]}
         if self.attack == "name":
             self.world.change_row("submitters", party.id, name="Mallory")
         elif own:
@@ -856,14 +878,14 @@ class EvidenceMachine(RuleBasedStateMachine):
 
     def judge_completions(self, whole: dict[str, Any]) -> None:
         lines = {
-            one["submitter_id"]: one
-            for one in whole["submission_events"]
-            if one["event_type"] in ("complete_form", "api_complete_form")
+            line["submitter_id"]: line
+            for line in whole["submission_events"]
+            if line["event_type"] in ("complete_form", "api_complete_form")
         }
-        assert set(lines) == {one.id for one in self.parties}
+        assert set(lines) == {party.id for party in self.parties}
         for party, now in zip(self.parties, whole["submitters"], strict=True):
             said = lines[party.id]["data"]
-            own = {one["uuid"]: one for one in whole["fields"] if one["submitter_uuid"] == now["uuid"]}
+            own = {field["uuid"]: field for field in whole["fields"] if field["submitter_uuid"] == now["uuid"]}
             if party.named:
                 assert said["party"] == party.named
             if party.signed is None:
@@ -871,20 +893,24 @@ class EvidenceMachine(RuleBasedStateMachine):
                 assert (said["let_in_by"], said["by"]) == ([{"way": "api"}], self.world.sender["email"])
                 assert "shown" not in said
                 given = party.signed_by_api["values"]
-                values = {uuid: self.given(given.get(one["name"])) for uuid, one in own.items()}
+                values = {uuid: self.given(given.get(field["name"])) for uuid, field in own.items()}
             else:
                 page = party.signed
                 assert said["shown"] == page.token
-                assert said["documents"] == [one["sha256"] for one in page.documents]
+                assert said["documents"] == [document["sha256"] for document in page.documents]
                 assert said["statement"]["words"] == page.form["statement"]
-                codes = [{"way": "code", "method": one["method"], "to": one["to"]} for one in said["let_in_by"][1:]]
+                codes = [
+                    {"way": "code", "method": passed["method"], "to": passed["to"]} for passed in said["let_in_by"][1:]
+                ]
                 assert said["let_in_by"] == [{"way": "link"}, *codes]
                 if party.named:
-                    assert {one["method"]: one["to"] for one in codes} == {
+                    assert {code["method"]: code["to"] for code in codes} == {
                         way: party.named[way] for way in sorted(party.codes)
                     }
-                files = {one["uuid"]: one["sha256"] for one in page.form["attachments"]}
-                values = {one["uuid"]: one["value"] for one in page.form["fields"] if one["mine"]} | page.answers()
+                files = {attachment["uuid"]: attachment["sha256"] for attachment in page.form["attachments"]}
+                values = {
+                    field["uuid"]: field["value"] for field in page.form["fields"] if field["mine"]
+                } | page.answers()
                 values = {uuid: files.get(value, value) for uuid, value in values.items()}
             values = {uuid: value for uuid, value in values.items() if value is not None}
             assert said["values"] == stranger.digest({"values": values, "reasons": {}}), (party.role, values)
@@ -900,10 +926,10 @@ class EvidenceMachine(RuleBasedStateMachine):
         pdf = self.call("GET", "/file/" + document["url"].partition("/file/")[2]).content
         assert stranger.sha256(pdf) == document["sha256"]
         assert "Signature is Valid" in stranger.signatures(pdf)
-        found = stranger.words(pdf)
-        paper = {one["uuid"]: stranger.text_in(one["areas"][0], found) for one in whole["fields"]}
-        names = {one["uuid"]: f"{one['role']}.{one['name']}" for one in whole["fields"]}
-        fields = {one["uuid"]: one for one in whole["fields"]}
+        words = stranger.words(pdf)
+        paper = {field["uuid"]: stranger.text_in(field["areas"][0], words) for field in whole["fields"]}
+        names = {field["uuid"]: f"{field['role']}.{field['name']}" for field in whole["fields"]}
+        fields = {field["uuid"]: field for field in whole["fields"]}
         expected: set[str] = set()
         for party, now in zip(self.parties, whole["submitters"], strict=True):
             wanted: dict[str, str] = {}
@@ -911,8 +937,10 @@ class EvidenceMachine(RuleBasedStateMachine):
                 wanted = party.signed.shows()
             elif party.signed_by_api is not None:
                 by_name = party.signed_by_api["values"]
-                own = [one for one in whole["fields"] if one["submitter_uuid"] == now["uuid"]]
-                wanted = {one["uuid"]: _text(by_name.get(one["name"])) for one in own if one["type"] != "heading"}
+                own = [field for field in whole["fields"] if field["submitter_uuid"] == now["uuid"]]
+                wanted = {
+                    field["uuid"]: _text(by_name.get(field["name"])) for field in own if field["type"] != "heading"
+                }
             wanted |= {key: text for key, text in self.as_signed.items() if key in wanted}
             for key, text in wanted.items():
                 if fields[key]["type"] == "signature" or "mask" in fields[key]["preferences"]:
@@ -926,15 +954,15 @@ class EvidenceMachine(RuleBasedStateMachine):
         printed = stranger.text(trail)
         told = whole["submission_events"]
         ordered = ("complete_form", "api_complete_form", "retry_sealing")
-        last = max(number for number, one in enumerate(told) if one["event_type"] in ordered)
+        last = max(number for number, line in enumerate(told) if line["event_type"] in ordered)
         assert told[last]["hash"] in printed
         for line in told[: last + 1]:
-            for one in _addresses(line):
-                assert "".join(one.split()) in printed, f"{one} of {line['event_type']} is not on the trail"
+            for address in _addresses(line):
+                assert "".join(address.split()) in printed, f"{address} of {line['event_type']} is not on the trail"
         for party in self.parties:
             assert party.named.get("name", "").replace(" ", "") in printed
         assert not SECRET.search(printed), "what a mask hides is on the trail"
-        assert not SECRET.search(" ".join(one.text for one in found)), "what a mask hides is on paper"
+        assert not SECRET.search(" ".join(word.text for word in words)), "what a mask hides is on paper"
 
     def judge_evidence(self, whole: dict[str, Any]) -> None:
         """Each completion is confirmed by one statement, whose receipt is the one that the signer was given."""
@@ -943,12 +971,12 @@ class EvidenceMachine(RuleBasedStateMachine):
             answer = self.api("GET", f"/submissions/{self.number}/evidence")
             return answer if answer.status_code == 200 else None
 
-        found = stranger.evidence(wait_until(look, what="the evidence").content)
+        evidence = stranger.evidence(wait_until(look, what="the evidence").content)
         told = whole["submission_events"]
-        assert found.hashes == [one["hash"] for one in told[: len(found.hashes)]]
-        assert set(found.statements) == {one.id for one in self.parties}
+        assert evidence.hashes == [line["hash"] for line in told[: len(evidence.hashes)]]
+        assert set(evidence.statements) == {party.id for party in self.parties}
         for party in self.parties:
-            (data,) = found.statements[party.id]
+            (data,) = evidence.statements[party.id]
             said = json.loads(data)
             assert party.receipt in (None, stranger.receipt(data))
             assert (party.receipt is None) == (party.signed is None)
@@ -973,26 +1001,26 @@ class EvidenceMachine(RuleBasedStateMachine):
 
         def unnamed() -> set[str]:
             told = self.api("GET", f"/submissions/{self.number}").json()["submission_events"]
-            named = {one.lower() for line in told for one in _recipients(line)}
-            return {one.to.lower() for one in self.messages(whole)} - named
+            named = {address.lower() for line in told for address in _recipients(line)}
+            return {message.to.lower() for message in self.messages(whole)} - named
 
         wait_until(lambda: not unnamed(), what=f"lines for all that arrived ({unnamed()})")
-        now = {address.lower() for one in self.parties for address in (one.email, one.phone) if address}
+        now = {address.lower() for party in self.parties for address in (party.email, party.phone) if address}
         now.add(self.world.sender["email"].lower())
-        for one in self.messages(whole):
-            for slug in one.slugs & set(self.owners):
+        for message in self.messages(whole):
+            for slug in message.slugs & set(self.owners):
                 owners = {address.lower() for address in self.owners[slug] if address}
-                assert one.to.lower() in owners, f"a link went to {one.to}, which is {owners}'s"
-            assert not one.has_documents or one.to.lower() in now, f"documents went to {one.to}"
+                assert message.to.lower() in owners, f"a link went to {message.to}, which is {owners}'s"
+            assert not message.has_documents or message.to.lower() in now, f"documents went to {message.to}"
 
     def messages(self, whole: dict[str, Any]) -> list[Message]:
         """What arrived of this submission: a mail about the one before may come late."""
         sender = self.world.sender["email"]
         arrived = self.world.messages()
         return [
-            one
-            for one in arrived
-            if (whole["slug"] in one.text if one.to == sender else one.to not in self.world.used_before)
+            message
+            for message in arrived
+            if (whole["slug"] in message.text if message.to == sender else message.to not in self.world.used_before)
         ]
 
 
@@ -1020,7 +1048,7 @@ def _recipients(line: dict[str, Any]) -> list[str]:
 def _addresses(line: dict[str, Any]) -> list[str]:
     """All addresses in a line."""
     people = [line["data"], line["data"].get("party", {}), line["data"].get("named", {})]
-    return [str(one[key]) for one in people for key in ("email", "phone") if one.get(key)]
+    return [str(person[key]) for person in people for key in ("email", "phone") if person.get(key)]
 
 
 def _path(url: str) -> str:

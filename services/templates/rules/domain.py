@@ -1,6 +1,7 @@
 """The rules of a template: which roles and fields follow from its documents, and how later changes apply.
 
-Pure: takes what was sent and what there is, gives back roles and fields, or refuses with every problem named.
+Pure: takes what was sent and what there is, gives back roles and fields, or refuses with every problem named. What is new gets
+its uuid here, by chance: the same call twice differs in these and in nothing else.
 """
 
 import uuid

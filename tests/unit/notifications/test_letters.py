@@ -360,7 +360,10 @@ def test_what_would_fill_the_mail_is_cut() -> None:
     for name, shown in cut(100):
         (mail,) = composing.invitations(invitation(party(1), sender_name=name, account=Account(name=name)))
         assert (mail.subject, mail.sender_name) == (f"{shown} asks you to sign “Lease 2026”", shown)
-        assert composing.one_time_codes(code_due(account_name=name), "secret")[0].sender_name == shown
+        assert mail.text.endswith(f"-- \n{shown}\n")
+        (mail,) = composing.one_time_codes(code_due(account_name=name), "secret")
+        assert mail.sender_name == shown
+        assert mail.text.endswith(f"-- \n{shown}\n")
         due = DeclineMail(context=context(party(1, name=name), account=Account(name=name)), submitter_id=1, reason="")
         (mail,) = composing.declines(due)
         assert (mail.subject, mail.sender_name) == (f"“Lease 2026” was declined by {shown}", shown)

@@ -1,5 +1,6 @@
 """Roles and fields of whole templates: what belongs together, in which order, and how later changes apply."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -426,3 +427,18 @@ def test_whatever_is_sent_is_either_refused_by_name_or_stored_sanely(fields: lis
             assert area.y + area.h <= 1 + 1e-5
             assert area.page in (1, 2)
         FieldDefinition.model_validate_json(one.model_dump_json())
+
+
+def test_the_same_call_twice_differs_in_new_uuids_and_in_nothing_else() -> None:
+    explicit = [FieldInput(name="a", role="A", areas=[AreaInput(**BOX)]), FieldInput(name="", role="B")]
+    tags = [TagField(name="c", role="A", condition="a:x", areas=[Area(**BOX)])]
+
+    def told(definition: Definition) -> str:
+        text = json.dumps([entry.model_dump(mode="json") for entry in (*definition.parties, *definition.fields)])
+        for number, entry in enumerate((*definition.parties, *definition.fields)):
+            text = text.replace(entry.uuid, f"uuid {number}")
+        return text
+
+    first, second = (made(document(0, explicit, tags)) for _ in range(2))
+    assert told(first) == told(second)
+    assert {entry.uuid for entry in first.fields}.isdisjoint(entry.uuid for entry in second.fields)
