@@ -6,7 +6,7 @@ import pytest
 
 from contracts.fields import checker
 from contracts.fields.kinds import KINDS, LOOKS
-from contracts.fields.values import BadValue
+from contracts.fields.values import BadValue, as_number
 from contracts.problems import Problems
 from contracts.types import FieldContent, FieldDefinition, FieldType
 
@@ -295,3 +295,12 @@ def test_rules_that_a_type_does_not_have_keep_nobody_from_completing(kind: str, 
     )
     assert checker.unsatisfiable(stored) == reason
     assert checker.unsatisfiable(stored.model_copy(update={"required": False})) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "number"),
+    [(5, 5), ("5", 5.0), (" 2.5 ", 2.5), ("five", None), ("inf", None), ("-Infinity", None), ("nan", None), ([], None)],
+)
+def test_a_bound_that_is_no_number_says_nothing(bound: Any, number: float | None) -> None:
+    assert as_number(bound) == number
+    assert as_number(float("inf")) is None
