@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
 from contracts.evidence.statements import Parts, SignedStatement, Statement
+from contracts.providers import CertsignChanged, CertsignRetried, DutystampChanged, DutystampRetried
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.api import Message
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
@@ -56,6 +57,8 @@ SUBMISSION_COMPLETED = Event("submissions", "submission.completed", PublicData, 
 SUBMISSION_DECLINED = Event("submissions", "submission.declined", PublicData, public=True)
 SUBMISSION_EXPIRED = Event("submissions", "submission.expired", PublicData, public=True)
 SUBMISSION_ARCHIVED = Event("submissions", "submission.archived", PublicData, public=True)
+SUBMISSION_STAMPED = Event("submissions", "submission.stamped", PublicData, public=True)
+SUBMISSION_CERTSIGN_FAILED = Event("submissions", "submission.certsign_failed", PublicData, public=True)
 TEMPLATE_CREATED = Event("templates", "template.created", PublicData, public=True)
 TEMPLATE_UPDATED = Event("templates", "template.updated", PublicData, public=True)
 TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=True)
@@ -224,24 +227,48 @@ class PreferencesGiven(Tolerant):
 
 class SealedDocument(Tolerant):
     """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF; ``conformance``: what it claims to be and is,
-    such as ``PDF/A-2b`` (None: not known, as others have signed what it claims, or an older version sealed it)."""
+    such as ``PDF/A-2b`` (None: not known, as others have signed what it claims, or an older version sealed it). ``stamped_at``:
+    when its duty stamps were all on it, None without any."""
 
     uuid: str
     name: str
     file: BlobRef
     original_sha256: str
     conformance: list[str] | None = None
+    stamped_at: Moment | None = None
 
 
 class DocumentsSealed(Tolerant):
-    """The job of ``seal_id`` is done: every value was read back, every signature verified."""
+    """The job of ``seal_id`` is done: every value was read back, every signature verified. ``combined`` is one PDF of all
+    documents, sealed and stamped, where a duty stamp was ordered for it. ``archive_until``: so long the first of the archive
+    time-stamps lasts; None where there are none."""
 
     submission_id: int
     seal_id: str
     documents: list[SealedDocument]
+    combined: BlobRef | None = None
     audit_trail: BlobRef
     pades_level: str
     report: list[Notice] = Field(default_factory=list)
+    archive_until: Moment | None = None
+
+
+class DocumentArchived(Tolerant):
+    """A sealed file has a new archive time-stamp (PAdES B-LTA), at its end: ``file`` begins with what it was, byte for byte.
+    ``document`` is its uuid, empty for the audit trail. Of two events about the same file that of the higher ``version`` holds.
+    ``archive_until``: so long the authority's certificate lasts; the next time-stamp comes before."""
+
+    submission_id: int
+    seal_id: str
+    document: str
+    file: BlobRef
+    version: int
+    archive_until: Moment
+
+
+class DocumentsStamped(DocumentsSealed):
+    """Duty stamps came after the documents of ``seal_id`` were told as sealed: all documents again, in their later version,
+    and the audit trail with what it says of the stamps. The earlier files are still what they were."""
 
 
 class DocumentsFailed(Tolerant):
@@ -289,7 +316,7 @@ class SendingOutcome(Tolerant):
 
 class MailOutcome(SendingOutcome):
     """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
-    ``wrong_recipient``, ``one_time_code``. ``sent_at`` is when the mail server took it."""
+    ``wrong_recipient``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when the mail server took it."""
 
 
 class PhoneOutcome(SendingOutcome):
@@ -304,6 +331,28 @@ class WebhookDisabled(Tolerant):
     url: str
     reason: str
     admins: list[str]
+
+
+class ProviderProblem(Tolerant):
+    """A provider outside did not do what a submission needs, and only a person can help. ``feature`` is ``certsign`` or
+    ``dutystamp``; ``message`` says in words what the provider said. Whoever is told once of the same trouble is not told again
+    for each submission."""
+
+    feature: str
+    provider: str
+    message: str
+    submission_id: int
+    submission_name: str
+    submission_link: str
+
+
+class StampBalanceLow(Tolerant):
+    """``balance`` duty stamps can still be bought from ``provider``, fewer than ``alert_below``. Told when it falls below, and
+    again only after it was above."""
+
+    provider: str
+    balance: int
+    alert_below: int
 
 
 class Admins(Tolerant):
@@ -325,8 +374,16 @@ SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
 STATEMENT_DUE = Event("submissions", "statement.due", StatementDue)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
+CERTSIGN_RETRIED = Event("submissions", "certsign.retried", CertsignRetried)
+DUTYSTAMP_RETRIED = Event("submissions", "dutystamp.retried", DutystampRetried)
+PROVIDER_PROBLEM_DUE = Event("submissions", "provider_problem.due", ProviderProblem)
+CERTSIGN_CHANGED = Event("rendering", "certsign.changed", CertsignChanged)
+DUTYSTAMP_CHANGED = Event("rendering", "dutystamp.changed", DutystampChanged)
+DOCUMENTS_STAMPED = Event("rendering", "documents.stamped", DocumentsStamped)
+STAMP_BALANCE_LOW = Event("rendering", "stamp_balance.low", StampBalanceLow)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
+DOCUMENT_ARCHIVED = Event("rendering", "document.archived", DocumentArchived)
 STATEMENT_SIGNED = Event("rendering", "statement.signed", StatementSigned)
 MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)
 MAIL_FAILED = Event("notifications", "mail.failed", MailOutcome)

@@ -62,13 +62,17 @@ class FieldType(StrEnum):
     PHONE = "phone"
     VERIFICATION = "verification"
     STRIKETHROUGH = "strikethrough"
+    DUTYSTAMP = "dutystamp"
 
 
 IMAGE_TYPES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
 """Their value is the uuid of an attachment that is drawn as a picture."""
 
-STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP, FieldType.PAYMENT})
-"""Drawn without the signer doing anything. A payment states an amount and where to pay it; it is not made here."""
+STATIC_TYPES = frozenset(
+    {FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP, FieldType.PAYMENT, FieldType.DUTYSTAMP}
+)
+"""There without the signer doing anything. A payment states an amount and where to pay it; it is not made here. Where a duty
+stamp goes, nothing is drawn: its provider puts it there after everybody has signed."""
 
 
 class SubmitterStatus(StrEnum):
@@ -376,9 +380,11 @@ class DocumentLink(Tolerant):
 
 
 class SealedDocumentLink(DocumentLink):
-    """``conformance``: what the file claims to be and is, ``PDF/A-1a`` to ``PDF/A-4`` or ``PDF/UA-1``; None when not known."""
+    """``conformance``: what the file claims to be and is, ``PDF/A-1a`` to ``PDF/A-4`` or ``PDF/UA-1``; None when not known.
+    ``stamped_at``: when its duty stamps were on it, None without any."""
 
     conformance: list[str] | None = None
+    stamped_at: Moment | None = None
 
 
 class SubmissionEvent(Tolerant):
@@ -440,6 +446,77 @@ class Submitter(Tolerant):
     consent: Consent | None = None
 
 
+StampTarget = Literal["documents", "combined"]
+
+
+class CertsignStatus(StrEnum):
+    """Specification 2.3, ``certsign_sign_status``."""
+
+    PENDING = "pending"
+    SIGNED = "signed"
+    FAILED = "failed"
+
+
+class DutystampStatus(StrEnum):
+    """How far the duty stamps of a submission are, all of them together."""
+
+    PENDING = "pending"
+    STAMPED = "stamped"
+    FAILED = "failed"
+
+
+class CertsignState(Tolerant):
+    """How far a provider's signature is. ``message`` says in words what happened last, ``next_attempt_at`` when it is tried
+    again by itself (None: not by itself). ``subject`` and ``valid_to`` are the certificate's. ``waived_by``: the local
+    certificate was taken instead, because a person decided so."""
+
+    status: CertsignStatus
+    provider: str
+    message: str | None = None
+    at: Moment
+    next_attempt_at: Moment | None = None
+    subject: str | None = None
+    valid_to: Moment | None = None
+    waived_by: str | None = None
+
+
+class Price(Tolerant):
+    """``amount`` in whole units of ``currency`` (ISO 4217), as the provider counts."""
+
+    amount: int
+    currency: str
+
+
+class StampState(Tolerant):
+    """One stamp. ``state``: ``planned``, ``buying``, ``reserved``, ``placing``, ``placed``, ``confirmed``, ``unknown`` or
+    ``failed``. ``x``, ``y``, ``w``, ``h`` are points of the visible page, from its lower left corner."""
+
+    target: StampTarget
+    document_index: int | None = None
+    page: int | None = None
+    x: float | None = None
+    y: float | None = None
+    w: float | None = None
+    h: float | None = None
+    code_document: str | None = None
+    serial: str | None = None
+    state: str
+    price: Price | None = None
+    stamped_at: Moment | None = None
+    error: str | None = None
+
+
+class DutystampState(Tolerant):
+    """How far a submission's stamps are, in the order in which they were planned."""
+
+    status: DutystampStatus
+    provider: str
+    stamps: list[StampState] = Field(default_factory=list)
+    message: str | None = None
+    at: Moment
+    next_attempt_at: Moment | None = None
+
+
 class Submission(Tolerant):
     """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions).
 
@@ -456,7 +533,11 @@ class Submission(Tolerant):
     sealing_status: SealingStatus | None = None
     sealing_error: str | None = None
     pades_level: str | None = None
-    certsign_sign_status: str | None = None
+    archive_until: Moment | None = None
+    certsign_sign_status: CertsignStatus | None = None
+    certsign: CertsignState | None = None
+    dutystamp_status: DutystampStatus | None = None
+    dutystamp: DutystampState | None = None
     source: str = "api"
     order: Order
     submitters_order: Order

@@ -19,13 +19,15 @@ class Member(Tolerant):
 
 class Document(Tolerant):
     """A document, each time as the path of a member: ``original`` as it was sent in, ``shown`` the PDF that the signers saw
-    (the same where nothing had to be done to it), ``sealed`` as it left. ``name`` is what it is called."""
+    (the same where nothing had to be done to it), ``sealed`` as it left. ``name`` is what it is called. ``certificates`` is a
+    PEM file with the chain of its seal where a provider signed it, None where this installation did."""
 
     uuid: str
     name: str
     original: str
     shown: str
     sealed: str
+    certificates: str | None = None
 
 
 class Events(Tolerant):

@@ -14,7 +14,7 @@ from typing import Any
 
 from contracts.fields import values
 from contracts.fields.date_formats import is_date_format, parsed_date
-from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, LOOKS, Field
+from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, LOOKS, WITHOUT_CONTENT, Field
 from contracts.fields.rules import (
     COLORS,
     CURRENCIES,
@@ -156,7 +156,7 @@ def default_value(raw: Any, field: Field, path: str, problems: Problems) -> Any:
 
 def default(raw: Any, field: Field) -> Any:
     """As ``default_value``; raises BadValue. Pictures and files are texts here: whoever makes a submission fetches them."""
-    if raw is None or raw in ("", []) or field.type is FieldType.STRIKETHROUGH:
+    if raw is None or raw in ("", []) or field.type in WITHOUT_CONTENT:
         return None
     if field.type is FieldType.VERIFICATION:
         raise BadValue("must be left out: only the signer can prove who they are")

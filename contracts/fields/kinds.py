@@ -12,7 +12,7 @@ from contracts.types import FieldType
 Value = Literal[
     "text", "line", "phone", "number", "date", "boolean", "option", "options", "picture", "files", "proof", "nothing"
 ]
-Drawing = Literal["text", "amount", "mark", "picture", "file", "line"]
+Drawing = Literal["text", "amount", "mark", "picture", "file", "line", "nothing"]
 
 
 class Field(Protocol):
@@ -82,6 +82,7 @@ KINDS: Mapping[FieldType, Kind] = {
     FieldType.PHONE: Kind(value="phone", drawn="text", rules=_PATTERN, preferences=("one_time_code",), control="phone"),
     FieldType.VERIFICATION: Kind(value="proof", drawn="text", preferences=("method",), control="verification"),
     FieldType.STRIKETHROUGH: Kind(value="nothing", drawn="line"),
+    FieldType.DUTYSTAMP: Kind(value="nothing", drawn="nothing"),
 }
 
 TAG_WORDS: Mapping[str, FieldType] = {word: kind for kind, row in KINDS.items() for word in (kind.value, *row.words)}
@@ -95,6 +96,9 @@ ATTACHED = frozenset(kind for kind, row in KINDS.items() if row.value in ("pictu
 
 UNTOUCHABLE = frozenset(kind for kind, row in KINDS.items() if row.value == "nothing")
 """Nobody gives them a value; a heading has a text of its own, a payment its price."""
+
+WITHOUT_CONTENT = frozenset(kind for kind, row in KINDS.items() if row.drawn in ("line", "nothing"))
+"""They have a place and nothing else: what is given as their value is left out."""
 
 WITH_TEXT = frozenset(kind for kind, row in KINDS.items() if row.drawn == "text")
 """Their value is drawn as text, which can be masked."""

@@ -36,7 +36,7 @@ _MASK_KEEPS = frozenset(" -_[]()+?.,\n")
 
 def display(field: FieldDefinition, value: Any, account: Account) -> str:
     """The value as it is read, masked where the field says so; empty for no value, and for pictures and files."""
-    if KINDS[field.type].drawn in ("picture", "file", "line"):
+    if KINDS[field.type].drawn in ("picture", "file", "line", "nothing"):
         return ""
     if field.type == FieldType.HEADING:
         return str(value if value not in (None, "") else field.default_value or "")

@@ -8,9 +8,22 @@ from contracts.blobs import BlobRef
 from contracts.evidence.manifest import Manifest
 from contracts.evidence.statements import Parts, Statement
 from contracts.fields.boxes import FieldBox
+from contracts.providers import CertsignOrder, DutystampOrder, LedgerEntry, StampOffer, StampPosition, StampTarget
 from contracts.rpc import Rpc
 from contracts.stored_documents import StoredDocument
-from contracts.types import Account, Area, FieldContent, FieldDefinition, FieldType, Moment, Notice, PageSize, Tolerant
+from contracts.types import (
+    Account,
+    Area,
+    FieldContent,
+    FieldDefinition,
+    FieldType,
+    Moment,
+    Notice,
+    Page,
+    PageRequest,
+    PageSize,
+    Tolerant,
+)
 
 
 class TagField(FieldContent):
@@ -233,13 +246,16 @@ class ToCheck(Tolerant):
 
 class SealRequest(FillRequest):
     """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result. ``to_check`` is
-    None in an order of an older version."""
+    None in an order of an older version. ``certsign``: the seal is to be the provider's; ``dutystamp``: stamps
+    follow it."""
 
     seal_id: str
     trail: list[TrailEvent]
     created_at: Moment
     completed_at: Moment
     to_check: ToCheck | None = None
+    certsign: CertsignOrder | None = None
+    dutystamp: DutystampOrder | None = None
 
 
 class AreaToDraw(Tolerant):
@@ -307,10 +323,12 @@ class Combined(Tolerant):
 class SignEvidence(Tolerant):
     """Have the manifest of a submission's evidence completed and signed. ``manifest`` names the members that the caller has;
     its ``certificates``, ``root``, ``revocation`` and the statements of its parties are filled in. ``audit_trail`` is the
-    sealed trail, whose certificates they are."""
+    sealed trail, whose certificates they are. ``documents`` are the sealed documents, in the manifest's order: some may have a
+    provider's seal, whose certificates are filled in, too."""
 
     manifest: Manifest
     audit_trail: BlobRef
+    documents: list[BlobRef] = Field(default_factory=list)
 
 
 class SignedEvidence(Tolerant):
@@ -386,6 +404,67 @@ class Root(Tolerant):
     sha256: str
 
 
+class CheckCertsign(Tolerant):
+    """Find out what a provider of certificates is good for. ``settings`` is a CertsignSettings as JSON, sealed for the purpose
+    CERTSIGN. ``sign``: have it authorise and sign a random hash as well, which it may charge for."""
+
+    settings: str
+    sign: bool = False
+
+
+class CertsignCheck(Tolerant):
+    """``provider`` as people call it (the host of its URL); ``subject`` and ``valid_to`` of its certificate, None where it
+    could not be had. ``problem``: what is wrong, in words and without a secret; None when all that was asked for worked.
+    ``last_signed_at``: when it last signed for this installation."""
+
+    provider: str
+    subject: str | None = None
+    valid_to: Moment | None = None
+    problem: str | None = None
+    last_signed_at: Moment | None = None
+
+
+class DescribeDutystamp(Tolerant):
+    """``settings`` is a DutystampSettings as JSON, sealed for the purpose DUTYSTAMP. ``fresh``: ask the provider now, even
+    if it was asked a short while ago."""
+
+    settings: str
+    fresh: bool = False
+
+
+class DutystampDescription(Tolerant):
+    """``offer`` is None where the provider does not answer; ``problem`` then says why, in words and without a secret.
+    ``balance``: how many stamps can still be bought, None where nobody says."""
+
+    provider: str
+    offer: StampOffer | None = None
+    balance: int | None = None
+    problem: str | None = None
+
+
+class CheckStampPositions(Tolerant):
+    """Find out if duty stamps of ``width`` x ``height`` points have room in these documents, before a submission is made of
+    them. Only the sizes of the pages are looked at and the places of the fields, no files."""
+
+    documents: list[StoredDocument]
+    fields: list[FieldDefinition] = Field(default_factory=list)
+    targets: list[StampTarget]
+    positions: list[StampPosition] = Field(default_factory=list)
+    width: float
+    height: float
+
+
+class CheckedStampPositions(Tolerant):
+    """``problems``: by the parameter's name (``positions[0].x``, ``targets``) why no stamp can be put there, as a sentence goes
+    on that begins with that name; empty when all of them can."""
+
+    problems: dict[str, str] = Field(default_factory=dict)
+
+
+class ListStamps(PageRequest):
+    """The ledger of all duty stamps that were bought; cursors are the entries' ids."""
+
+
 PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
 PREPARE_DOCX = Rpc("rendering", "prepare_docx", PrepareDocx, PreparedDocument, timeout=75)
 PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
@@ -401,3 +480,9 @@ SIGN_EVIDENCE = Rpc("rendering", "sign_evidence", SignEvidence, SignedEvidence, 
 RECOGNISE = Rpc("rendering", "recognise", Verify, Recognised, timeout=40)
 ROOT = Rpc("rendering", "root", GetRoot, Root)
 VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)
+CHECK_CERTSIGN = Rpc("rendering", "check_certsign", CheckCertsign, CertsignCheck, timeout=40)
+DESCRIBE_DUTYSTAMP = Rpc("rendering", "describe_dutystamp", DescribeDutystamp, DutystampDescription, timeout=15)
+CHECK_STAMP_POSITIONS = Rpc(
+    "rendering", "check_stamp_positions", CheckStampPositions, CheckedStampPositions, timeout=25
+)
+STAMP_LEDGER = Rpc("rendering", "stamp_ledger", ListStamps, Page[LedgerEntry])

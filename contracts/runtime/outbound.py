@@ -12,11 +12,12 @@ import errno
 import ipaddress
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
@@ -27,6 +28,7 @@ from prometheus_client import Counter
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.util.ssl_ import create_urllib3_context
 
 from contracts.runtime.monitoring import observe
 from contracts.runtime.settings import WEB_PORTS, ServiceSettings
@@ -113,6 +115,10 @@ class OutboundNotCalled(OutboundFailed):
         super().__init__("could not be called: this machine has no descriptors, ports or memory left")
 
 
+class OutboundUnreachable(OutboundFailed):
+    """No connection came about, so nothing was sent, and what must not be done twice was not done."""
+
+
 @dataclass(frozen=True)
 class Fetched:
     """The answer of a URL. ``media_type`` and ``filename`` are what the other side said: to be looked at, not trusted."""
@@ -133,6 +139,34 @@ class Answer:
     @property
     def text(self) -> str:
         return self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class ClientCertificate:
+    """What this side shows of itself (mutual TLS): ``chain``, its own certificate first, and its private key, both PEM."""
+
+    chain: str
+    private_key: str = field(repr=False)
+
+    def context(self) -> ssl.SSLContext:
+        """For connections that show it. Raises ValueError when the two are none, or do not belong together."""
+        context = create_urllib3_context()
+        # OpenSSL reads them by name only. This file is in memory and has no name on any disk.
+        with open(os.memfd_create("client certificate", os.MFD_CLOEXEC), "wb") as file:  # noqa: PTH123
+            file.write(f"{self.chain.strip()}\n{self.private_key.strip()}\n".encode())
+            file.flush()
+            try:
+                context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=_no_password)
+            except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+                raise ValueError(
+                    "certificate and private key are not a pair of PEM texts, or the key has a password"
+                ) from error
+        return context
+
+
+def _no_password() -> str:
+    """OpenSSL would ask the terminal."""
+    raise ValueError("the key has a password")
 
 
 class Outbound:
@@ -208,12 +242,15 @@ class Outbound:
         total_timeout: float = 15.0,
         max_response: int = 16_384,
         keep_alive: bool = False,
+        client: ClientCertificate | None = None,
     ) -> Answer:
         """POST ``body`` as it is. Redirects are not followed: a 3xx is an answer like any other.
 
         ``keep_alive`` keeps the connection, to the address that was checked, for the next call to that host. Only for bodies
         that may come twice: a connection may turn out to be closed, and then the body is sent again over a new one.
+        Not with ``client``, which is what this side shows of itself, over https.
         """
+        keep_alive = keep_alive and client is None
         deadline = time.monotonic() + total_timeout
         while (line := self._idle_line(url) if keep_alive else None) is not None:
             try:
@@ -221,7 +258,9 @@ class Outbound:
                     return _answered(answer, max_response, deadline)
             except _Stale:
                 continue
-        with self._exchange("POST", url, body, headers, connect_timeout, deadline, keep=keep_alive) as answer:
+        with self._exchange(
+            "POST", url, body, headers, connect_timeout, deadline, keep=keep_alive, client=client
+        ) as answer:
             return _answered(answer, max_response, deadline)
 
     def get(
@@ -244,12 +283,13 @@ class Outbound:
         idle: "_Line | None" = None,
         *,
         keep: bool = False,
+        client: ClientCertificate | None = None,
     ) -> Iterator[requests.Response]:
         host = _parts(url)
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise OutboundFailed("took too long")
-        line = idle or _Line(self, urlsplit(url).scheme, host)
+        line = idle or _Line(self, urlsplit(url).scheme, host, client)
         adapter = line.adapter
         # A receiver that sends a byte now and then never runs into a read time-out: the watchdog cuts the line.
         watchdog = threading.Timer(remaining, adapter.cut)
@@ -276,7 +316,7 @@ class Outbound:
         except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
             if idle is not None and not adapter.was_cut and _was_closed(error):
                 raise _Stale from error
-            raise self._explained(error, time.monotonic() >= deadline) from error
+            raise self._explained(error, time.monotonic() >= deadline, sent=adapter.has_connected) from error
         finally:
             watchdog.cancel()
             if done and keep:
@@ -309,7 +349,7 @@ class Outbound:
             self._idle.append(line)
         self.close_idle()
 
-    def _explained(self, error: Exception, late: bool) -> Exception:
+    def _explained(self, error: Exception, late: bool, *, sent: bool) -> Exception:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, OutboundRefused):
@@ -319,9 +359,10 @@ class Outbound:
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, RuntimeError) or _no_descriptor_left():
             return _not_called(error)
+        kind = OutboundFailed if sent else OutboundUnreachable
         if late or isinstance(error, requests.Timeout):
-            return OutboundFailed("took too long")
-        return OutboundFailed(f"cannot be reached: {type(error).__name__}")
+            return kind("took too long")
+        return kind(f"cannot be reached: {type(error).__name__}")
 
     def addresses(self, host: str, port: int, timeout: float = 5.0) -> list[tuple[Any, ...]]:
         """Resolve ``host`` within ``timeout`` seconds, if every address of it may be called."""
@@ -469,9 +510,11 @@ def _filename(url: str, disposition: str | None) -> str:
 class _Line:
     """A session with its one connection to one host. No cookie of one call is sent with another."""
 
-    def __init__(self, guard: Outbound, scheme: str, host: tuple[str, int]) -> None:
+    def __init__(
+        self, guard: Outbound, scheme: str, host: tuple[str, int], client: ClientCertificate | None = None
+    ) -> None:
         self.origin = scheme, host
-        self.adapter = _GuardedAdapter(guard)
+        self.adapter = _GuardedAdapter(guard, client)
         self.session = requests.Session()
         self.session.trust_env = False
         self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -519,11 +562,15 @@ class _Guarded:
 class _GuardedAdapter(HTTPAdapter):
     """One exchange at a time: its connections are guarded, and can be cut from another thread."""
 
-    def __init__(self, guard: Outbound) -> None:
-        self._guard = guard
+    def __init__(self, guard: Outbound, client: ClientCertificate | None = None) -> None:
+        self._guard, self._client = guard, client
         self._opened: list[socket.socket] = []
         self.was_cut = False
         super().__init__(max_retries=0)
+
+    @property
+    def has_connected(self) -> bool:
+        return bool(self._opened)
 
     def cut(self) -> None:
         """End every connection now, whatever is going on in it."""
@@ -533,6 +580,8 @@ class _GuardedAdapter(HTTPAdapter):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        if self._client is not None:
+            options["ssl_context"] = self._client.context()
         super().init_poolmanager(*arguments, **options)
         guarded = {"guard": self._guard, "opened": self._opened, "adapter": self}
         plain = type("GuardedHTTP", (_Guarded, HTTPConnection), guarded)

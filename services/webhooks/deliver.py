@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
-from standardwebhooks.webhooks import Webhook as Signer
 
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import Done, Outcome, Park, Retry
 from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
+from contracts.runtime.signed_requests import signed_headers
 from services.webhooks import commands, domain
 from services.webhooks.models import Attempt, Delivery, LoggedEvent, Request, Webhook
 from services.webhooks.settings import Settings
@@ -105,14 +105,8 @@ class Deliverer:
 
 def headers(request: Request, message_id: str, moment: datetime) -> dict[str, str]:
     """The Standard Webhooks headers and the caller's own one."""
-    return {
-        **request.secret,
-        "Content-Type": "application/json",
-        "User-Agent": USER_AGENT,
-        "webhook-id": message_id,
-        "webhook-timestamp": str(int(moment.timestamp())),
-        "webhook-signature": Signer(request.signing_secret).sign(message_id, moment, request.body.decode()),
-    }
+    signed = signed_headers(request.signing_secret, message_id, request.body, moment)
+    return {**request.secret, "User-Agent": USER_AGENT, **signed}
 
 
 _DELIVERIES, _WEBHOOKS, _EVENTS = (

@@ -8,6 +8,7 @@ from pydantic import Field
 from contracts.blobs import BlobRef
 from contracts.dry_run import DryRun
 from contracts.fields.boxes import FieldBoxes
+from contracts.providers import CertsignOrder, DutystampOrder
 from contracts.rpc import Rpc
 from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (
@@ -109,12 +110,23 @@ class SubmissionOptions(PartyOptions, ConsentOptions):
     variables: dict[str, Any] = Field(default_factory=dict)
 
 
+class CertsignWish(Tolerant):
+    """What decides if a submission is signed with the provider's certificate (specification 4.8): ``enabled`` is what the
+    caller says of this submission, ``by_default`` what the account says of all of them. ``order`` is what it will be; None: no
+    provider is configured."""
+
+    enabled: bool | None = None
+    by_default: bool = False
+    order: CertsignOrder | None = None
+
+
 class NewSubmission(SubmissionOptions):
     """The parameters that every way of creating a submission has (specification 4.3.1). Errors name the field as
     ``submitters[0].email``.
 
     ``request_id``: the same id returns the first answer.
     ``source`` is ``link`` for what a visitor of a shared link began; the actor is then its template's author.
+    ``dutystamp`` None: no duty stamps. Errors name what is in it as ``dutystamp.positions[0].x``.
     """
 
     request_id: str
@@ -124,6 +136,8 @@ class NewSubmission(SubmissionOptions):
     order: Order | None = None
     expire_at: datetime | None = None
     source: str = "api"
+    certsign: CertsignWish = Field(default_factory=CertsignWish)
+    dutystamp: DutystampOrder | None = None
 
 
 class GetSubmission(Tolerant):
@@ -243,12 +257,34 @@ class Evidence(Tolerant):
 
 
 class RetrySeal(Tolerant):
-    """``accept_differences``: an admin takes upon themselves what differs from the statements; the trail names them."""
+    """``accept_differences``: an admin takes upon themselves what differs from the statements; the trail names them.
+    ``waive_certsign``: a provider that does not sign is waited for no longer, the local certificate is taken."""
 
     request_id: str
     actor: Actor
     id: int
     accept_differences: bool = False
+    waive_certsign: bool = False
+
+
+class RetryCertsign(Tolerant):
+    """Have a provider's signature that failed asked for again now; ``order`` has the account's settings of today."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    order: CertsignOrder
+
+
+class RetryDutystamp(Tolerant):
+    """Have duty stamps that failed asked for again now; ``settings`` (sealed) and ``provider`` are the account's of today, the
+    rest is as the submission ordered it."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    settings: str
+    provider: str
 
 
 class GetSubmitter(Tolerant):
@@ -314,6 +350,8 @@ REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
 EVIDENCE = Rpc("submissions", "evidence", GetEvidence, Evidence, timeout=30)
 RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
+RETRY_CERTSIGN = Rpc("submissions", "retry_certsign", RetryCertsign, Submission)
+RETRY_DUTYSTAMP = Rpc("submissions", "retry_dutystamp", RetryDutystamp, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
 LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])
 UPDATE_SUBMITTER = Rpc("submissions", "update_submitter", UpdateSubmitter, Submitter, timeout=30)

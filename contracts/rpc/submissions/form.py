@@ -87,6 +87,7 @@ class SigningForm(Tolerant):
     time_zone: str = "UTC"
     expire_at: datetime | None = None
     sealing_status: str | None = None
+    waits_for_provider: bool = False
     declined_by: str | None = None
     decline_reason: str | None = None
     completed_redirect_url: str | None = None

@@ -1,6 +1,9 @@
 """Shared links: visitors start submissions of their own."""
 
+from pydantic import Field
+
 from contracts.rpc import Rpc
+from contracts.rpc.submissions.api import CertsignWish
 from contracts.rpc.submissions.codes import CodeSent, PassedCode
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import Account, Actor, Tolerant
@@ -17,11 +20,12 @@ class LinkVisit(Visit):
 
 class StartFromLink(LinkVisit):
     """Start a submission for this visitor. ``sender`` is the template's author, while still a user. ``resume`` is what this
-    browser was given when it started one before: the same visitor goes on with that."""
+    browser was given when it started one before: the same visitor goes on with that. ``certsign``: as of any new submission."""
 
     request_id: str
     sender: Actor | None = None
     resume: str | None = None
+    certsign: CertsignWish = Field(default_factory=CertsignWish)
 
 
 class LinkStarted(Tolerant):

@@ -1,0 +1,26 @@
+"""Requests that their receiver can check: the headers of Standard Webhooks (github.com/standard-webhooks/standard-webhooks),
+for webhooks and for services of the operator's own.
+
+The package that signs is in the extras of the services that send such requests."""
+
+from datetime import datetime
+
+from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook
+
+
+class UnusableSecret(ValueError):
+    """The secret is not base64, with or without ``whsec_`` before it."""
+
+
+def signed_headers(secret: str, message_id: str, body: bytes, moment: datetime) -> dict[str, str]:
+    """Return the headers for ``body``, JSON in UTF-8, of which ``message_id`` tells repeats. Raises UnusableSecret."""
+    try:
+        signer = Webhook(secret)
+    except (ValueError, EmptyWebhookSecretError) as error:
+        raise UnusableSecret("must be base64, as whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") from error
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": signer.sign(message_id, moment, body.decode()),
+    }
