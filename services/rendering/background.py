@@ -1,4 +1,5 @@
-"""What the background process of this service does: sign statements, seal, sweep, look at the certificate."""
+"""What the background process of this service does: sign statements, seal, renew archive time-stamps, sweep, look at the
+certificate."""
 
 from datetime import timedelta
 from functools import partial
@@ -8,17 +9,29 @@ from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import commands, queries, results
-from services.rendering.models import SealJob, StatementRow
+from services.rendering import certsigning, commands, queries, results
+from services.rendering.jobs.sealing import certificates
+from services.rendering.models import ArchivedFile, CertsignJob, SealJob, StampedSeal, StatementRow
+from services.rendering.providers.opening import Providers
 from services.rendering.rules import domain
+from services.rendering.sealing import archive_work, certsign_work
+from services.rendering.sealing.archiving import LEVEL
+from services.rendering.sealing.certsign_work import CertsignWork
 from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.sealing.statements import StatementWork
 from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.stamping import orders, seals, stages
+from services.rendering.stamping.loops import loops as stamp_loops
+from services.rendering.stamping.providing import Providers as StampProviders
 
 LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer
 hangs, and is not waited for."""
+
+_LOOKED_FOR = timedelta(seconds=20)
+"""A provider that was away is noticed that soon when it is back; until then it is asked that often, by nobody else."""
 
 _WARM = 2
 """A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
@@ -27,7 +40,21 @@ _WARM = 2
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
     """Opens the workshop: a service without a usable key does not start."""
     workshop = Workshop(settings, warm=_WARM).open()
-    work = SealWork(settings, blobs, workshop.renderer, workshop.sealer, database)
+    archiver = workshop.archiver if settings.pades_level == LEVEL else None
+    work = SealWork(
+        settings,
+        blobs,
+        workshop.renderer,
+        workshop.sealer,
+        database,
+        provider_sealer=workshop.provider_sealer,
+        archiver=archiver,
+    )
+    # Files that were archived once are kept so, also when new ones are not.
+    archiving = archive_work.ArchiveWork(settings, blobs, database, workshop.archiver)
+    asking = CertsignWork(settings, blobs, workshop, database, Providers(workshop.outbound).open)
+    selling = StampProviders(settings, workshop.outbound)
+    ordering = StampOrderWork(settings, blobs, workshop.renderer, database, selling)
     signing = StatementWork(settings, blobs, workshop.sealer)
     due_work = partial(
         DueWork,
@@ -39,6 +66,50 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     return [
         due_work("sign statements", database, StatementRow, signing.attempt),
         due_work("seal", database, SealJob, work.attempt, on_park=commands.fail_job),
+        DueWork(
+            "sign at providers",
+            database,
+            CertsignJob,
+            asking.attempt,
+            schedule=asking.schedule,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
+            concurrency=settings.certsign_at_once,
+            on_park=certsign_work.give_up,
+        ),
+        DueWork(
+            "order stamps",
+            database,
+            StampedSeal,
+            ordering.attempt,
+            schedule=stages.SCHEDULE,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
+            concurrency=2,
+            on_park=lambda session, row: seals.tell(session, row, now()),
+        ),
+        *stamp_loops(
+            settings,
+            database,
+            blobs,
+            workshop.outbound,
+            workshop.renderer.check_stamp,
+            orders.tell,
+            lambda: certificates.read_anchors(settings.trust_anchors_dir),
+        ),
+        Every("look for providers", _LOOKED_FOR, asking.look_for_providers),
+        DueWork(
+            "renew archive time-stamps",
+            database,
+            ArchivedFile,
+            archiving.attempt,
+            schedule=domain.ARCHIVE_SCHEDULE,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
+            scheduled=True,
+        ),
+        Every("sweep archives", timedelta(minutes=5), lambda: archive_work.sweep(database, blobs, LIMIT)),
+        Every("archives", timedelta(minutes=15), lambda: archive_work.watch(database)),
         Every("sweep interrupted seals", timedelta(minutes=5), lambda: sweep(database, blobs)),
         Every("forget results", timedelta(minutes=15), lambda: results.expire(database, blobs)),
         Every("certificate", timedelta(days=1), workshop.watch_certificate),
@@ -48,9 +119,19 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
 def sweep(database: Database, blobs: BlobStore) -> None:
     """Remove what killed attempts left behind, once no attempt can still be under way; forget old jobs."""
     for job in database.read(queries.jobs_to_sweep, without_leaps(LIMIT) - LIMIT):
-        for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, job.sealed_attempt):
+        stamped = database.read(seals.seal, job.id)
+        results = {job.sealed_attempt, stamped.stamped_attempt if stamped else None}
+        for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, results):
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)
+    for certsign in database.read(certsigning.over, without_leaps(LIMIT) - LIMIT):
+        for key in certsigning.prepared_keys(certsign):
+            blobs.delete(key)
+        database.write(certsigning.forget, certsign.id)
+    for seal in database.read(seals.over, without_leaps(LIMIT) - LIMIT):
+        for key in seals.kept_keys(seal):
+            blobs.delete(key)
+        database.write(seals.forget, seal.id)
     database.write(commands.forget_old_jobs, now())
     for row in database.read(queries.erased_statements, without_leaps(LIMIT) - LIMIT):
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):

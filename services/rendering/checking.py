@@ -26,9 +26,7 @@ _TEMPORARY_BYTES = 1_000_000
 
 def trials(settings: Settings) -> list[Trial]:
     workshop = Workshop(settings)
-    has_key = settings.signing_pkcs12_file is not None or (
-        settings.certificates is not None and (settings.certificates / FILE).exists()
-    )
+    has_key = settings.has_own_key or (settings.certificates is not None and (settings.certificates / FILE).exists())
     return [
         Trial("TMPDIR", _temporary_folder),
         Trial("walls of the children", _walls),

@@ -1,6 +1,7 @@
 """What changes in the rendering service's database, one function per use case."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -8,26 +9,47 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
 from contracts.events import (
+    DOCUMENT_ARCHIVED,
     DOCUMENTS_FAILED,
     DOCUMENTS_SEALED,
+    DOCUMENTS_STAMPED,
     STATEMENT_SIGNED,
+    DocumentArchived,
     DocumentsFailed,
     DocumentsSealed,
+    DocumentsStamped,
     Erased,
     StatementDue,
     StatementSigned,
 )
 from contracts.evidence import statements
 from contracts.evidence.statements import Parts, SignedStatement
+from contracts.providers import CertsignRetried, DutystampRetried
 from contracts.rpc.rendering import SealRequest
+from contracts.runtime import clock
 from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.data.tables import inbox
-from services.rendering import queries
-from services.rendering.models import Result, ResultSource, SealedFile, SealJob, StatementRow
+from services.rendering import certsigning, queries
+from services.rendering.models import (
+    ArchivedFile,
+    CertsignJob,
+    Result,
+    ResultSource,
+    SealedFile,
+    SealJob,
+    StampedSeal,
+    StatementRow,
+)
+from services.rendering.rules import domain
+from services.rendering.stamping import orders, seals
+from services.rendering.stamping.accounts import Account
+
+_STAMPED_AGAIN = timedelta(hours=1)
 
 JOBS_KEPT = timedelta(days=90)
 
@@ -39,6 +61,16 @@ _ERASED = "erased submission"
 """In the inbox, with the id of a submission in place of an event's."""
 
 
+@dataclass(frozen=True)
+class ArchiveDue:
+    """A file whose archive time-stamp lasts ``until``, None where there was none to be had; ``due`` when the next one is."""
+
+    document: str
+    file: BlobRef
+    until: datetime | None
+    due: datetime
+
+
 def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: datetime) -> None:
     """One job per ``seal_id``, however often the event comes and under however many ids."""
     if not first_time(session, "seal", envelope.id) or _was_erased(session, request.submission_id, envelope):
@@ -48,20 +80,29 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "submission_id": request.submission_id,
         "request_id": envelope.request_id,
         "request": request.model_dump(mode="json"),
-        "files": len(request.documents) + 1,
+        "files": len(request.documents) + 1 + _combined(request),
         "swept": False,
         "created_at": now,
         "next_attempt_at": now,
-        "state": "due",
+        "state": "due" if request.certsign is None else domain.WAITING,
         "attempts": 0,
     }
     for party in request.to_check.parties if request.to_check else ():
         if party.statement is not None:
             due = StatementDue(statement=party.statement, parts=party.parts or Parts(), sealing=True)
             take_on_statement(session, due, now, envelope.request_id)
-    if session.execute(_new_job(dialect_of(session)), job).first() is None:
+    inserted = session.execute(_new_job(dialect_of(session)), job).first()
+    if inserted is None:
         _complete_order(session, request, now)
+    elif request.certsign is not None:
+        certsigning.begin(session, inserted.id, request, envelope.request_id, now)
+        return
     leave_work(session, SealJob.__tablename__)
+
+
+def _combined(request: SealRequest) -> bool:
+    """Whether one file of all documents is made, too."""
+    return request.dutystamp is not None and "combined" in request.dutystamp.targets
 
 
 def _complete_order(session: Session, request: SealRequest, now: datetime) -> None:
@@ -70,6 +111,8 @@ def _complete_order(session: Session, request: SealRequest, now: datetime) -> No
     if job is None or job.request is None or request.to_check is None or job.request.get("to_check") is not None:
         return
     job.request, job.next_attempt_at = request.model_dump(mode="json"), now
+    if job.state == domain.WAITING:
+        certsigning.hurry_one(session, job.id, now)
 
 
 def accept_statement(session: Session, envelope: Envelope, due: StatementDue, now: datetime) -> None:
@@ -107,8 +150,17 @@ def finish_statement(session: Session, row: StatementRow, signed: SignedStatemen
     emit(session, STATEMENT_SIGNED, event, subject=f"submission:{row.submission_id}")
 
 
-def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:
-    """The job is done: say so, remember what was sealed, forget what it was made from; the last statement waits no longer."""
+def finish_job(
+    session: Session,
+    job: SealJob,
+    sealed: DocumentsSealed,
+    attempt: int,
+    now: datetime,
+    archives: Sequence[ArchiveDue] = (),
+) -> None:
+    """The job is done: say so, remember what was sealed, forget what it was made from; the last statement waits no longer.
+    ``archives``: files that are to stay PAdES B-LTA."""
+    keep_archived(session, job.submission_id, job.seal_id, archives, now)
     job.request = None
     job.pades_level = sealed.pades_level
     job.sealed_attempt = attempt
@@ -123,8 +175,123 @@ def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt:
     emit(session, DOCUMENTS_SEALED, sealed, subject=f"submission:{job.submission_id}")
 
 
+def finish_stamped(
+    session: Session,
+    job: SealJob,
+    sealed: DocumentsSealed,
+    attempt: int,
+    unstamped: Sequence[str],
+    now: datetime,
+    *,
+    complete: bool,
+    archives: Sequence[ArchiveDue] = (),
+) -> None:
+    """The files of a job that gets duty stamps are there: say so; ``complete`` with all stamps, else again once they are there.
+    ``unstamped``: the SHA-256 of what they were put onto."""
+    row = session.scalar(sa.select(StampedSeal).where(StampedSeal.id == job.id).with_for_update())
+    request, told_at = job.request, row.told_at if row is not None else None
+    digests = [*unstamped, *([sealed.combined.sha256] if sealed.combined else [])]
+    remember_sealed(session, digests, job.submission_id, now)
+    if told_at is None:
+        finish_job(session, job, sealed, attempt, now, archives)
+    else:
+        keep_archived(session, job.submission_id, job.seal_id, archives, now)
+        files = [*(document.file.sha256 for document in sealed.documents), sealed.audit_trail.sha256]
+        remember_sealed(session, files, job.submission_id, now)
+        job.request = None
+        later = DocumentsStamped.model_validate(sealed.model_dump())
+        emit(session, DOCUMENTS_STAMPED, later, subject=f"submission:{job.submission_id}")
+        if row is not None:
+            row.stamped_attempt = attempt
+    job.swept = False
+    if not complete and row is not None:
+        row.told_at = now
+        job.request, job.state, job.finished_at, job.next_attempt_at = request, "due", None, now + seals.LOOKED_AFTER
+        if seals.is_ready(session, row, now):
+            job.next_attempt_at = now
+
+
+def keep_archived(
+    session: Session, submission_id: int, seal_id: str, archives: Sequence[ArchiveDue], now: datetime
+) -> None:
+    """Have these files renewed when it is time, in place of what there was of the same documents."""
+    for archive in archives:
+        row = {
+            "submission_id": submission_id,
+            "seal_id": seal_id,
+            "document": archive.document,
+            "file": archive.file.model_dump(mode="json"),
+            "version": 0,
+            "until": archive.until,
+            "candidates": [],
+            "created_at": now,
+            "next_attempt_at": archive.due,
+            "state": "due",
+            "attempts": 0,
+        }
+        replaced = {name: row[name] for name in ("file", "until", "next_attempt_at", "state", "attempts")}
+        session.execute(
+            insert_into(session, ArchivedFile)
+            .values(**row)
+            .on_conflict_do_update(
+                index_elements=["seal_id", "document"], set_={**replaced, "version": ArchivedFile.version + 1}
+            )
+        )
+
+
+def plan_archive(session: Session, archive_id: int, sha256: str, key: str) -> bool:
+    """Note where a new version of a file is about to be written, so that nothing is left behind. False when there is nothing to
+    be renewed any more: the submission was erased, or another attempt was quicker."""
+    row = session.scalar(sa.select(ArchivedFile).where(ArchivedFile.id == archive_id).with_for_update())
+    if row is None or row.file is None or row.file["sha256"] != sha256:
+        return False
+    row.candidates = [*dict.fromkeys([*row.candidates, key])]
+    return True
+
+
+def finish_archive(session: Session, row: ArchivedFile, sha256: str, renewed: ArchiveDue, now: datetime) -> None:
+    """A file has a new archive time-stamp: say so, remember it, and when it is due again. ``sha256`` is that of the version
+    that was renewed; where another attempt was quicker this one counts for nothing."""
+    due = renewed.due
+    if row.file is None or row.file["sha256"] != sha256 or renewed.until is None:
+        due = row.next_attempt_at
+    else:
+        row.candidates = [key for key in row.candidates if key != renewed.file.key]
+        row.file, row.until = renewed.file.model_dump(mode="json"), renewed.until
+        row.version += 1
+        remember_sealed(session, [renewed.file.sha256], row.submission_id, now)
+        archived = DocumentArchived(
+            submission_id=row.submission_id,
+            seal_id=row.seal_id,
+            document=row.document,
+            file=renewed.file,
+            version=row.version,
+            archive_until=renewed.until,
+        )
+        emit(session, DOCUMENT_ARCHIVED, archived, subject=f"submission:{row.submission_id}")
+    row.sweep_at = now if row.candidates else None
+    row.make_due(due)
+
+
+def finish_archive_sweep(session: Session, archive_id: int, removed: Collection[str]) -> None:
+    """These candidates are gone. The row of an erased submission goes with the last of them."""
+    row = session.scalar(sa.select(ArchivedFile).where(ArchivedFile.id == archive_id).with_for_update())
+    if row is None:
+        return
+    row.candidates = [key for key in row.candidates if key not in removed]
+    if not row.candidates:
+        row.sweep_at = None
+        if row.file is None:
+            session.delete(row)
+
+
 def fail_job(session: Session, job: SealJob, differences: Sequence[str] = ()) -> None:
     """The job was given up; ``last_error`` says why. ``differences``: what is not as the parties signed it."""
+    kept = session.get(StampedSeal, job.id)
+    if kept is not None and kept.told_at is not None:
+        # What was sealed was told. The stamps are paid for: that their version cannot be made now is no end.
+        job.state, job.finished_at, job.next_attempt_at = "due", None, clock.now() + _STAMPED_AGAIN
+        return
     job.request = None
     failed = DocumentsFailed(
         submission_id=job.submission_id,
@@ -133,6 +300,35 @@ def fail_job(session: Session, job: SealJob, differences: Sequence[str] = ()) ->
         differences=list(differences),
     )
     emit(session, DOCUMENTS_FAILED, failed, subject=f"submission:{job.submission_id}")
+
+
+def retry_dutystamp(
+    session: Session, envelope: Envelope, retried: DutystampRetried, account: Account | None, now: datetime
+) -> None:
+    """Have stamps that failed tried again, however often the event comes. Without an account, whose settings nobody can read,
+    it is only noted."""
+    if first_time(session, "dutystamp", envelope.id) and account is not None:
+        seals.retry(session, retried.seal_id, retried.order, account, now)
+
+
+def retry_certsign(session: Session, envelope: Envelope, retried: CertsignRetried, now: datetime) -> None:
+    """Have the provider asked again, or the documents sealed without it, however often the event comes."""
+    if not first_time(session, "certsign", envelope.id):
+        return
+    if retried.waived_by is not None:
+        certsigning.waive(session, retried.seal_id, retried.waived_by, now)
+    elif retried.order is not None:
+        certsigning.retry(session, retried.seal_id, retried.order, now)
+
+
+def stop_waiting(session: Session, certsign: CertsignJob, now: datetime, differences: Sequence[str] = ()) -> None:
+    """What a provider was to sign cannot be sealed at all, ``certsign.last_error`` says why: its seal job was given up."""
+    certsigning.fail(session, certsign, "not_sealable", now)
+    certsign.order = None
+    job = session.scalar(sa.select(SealJob).where(SealJob.id == certsign.id).with_for_update())
+    if job is not None and job.state == domain.WAITING:
+        job.state, job.finished_at, job.last_error = "parked", now, certsign.last_error
+        fail_job(session, job, differences)
 
 
 def remember_sealed(session: Session, digests: Iterable[str], submission_id: int | None, now: datetime) -> None:
@@ -206,8 +402,17 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         job.request = None
         job.swept = False
         job.sealed_attempt = None
-        if job.state == "due":
+        if job.state in ("due", domain.WAITING):
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
+    kept = seals.erase(session, erased.submission_id, now)
+    prepared = certsigning.erase(session, erased.submission_id, now)
+    archives = sa.select(ArchivedFile).where(ArchivedFile.submission_id == erased.submission_id).with_for_update()
+    for archive in session.scalars(archives):
+        # What an attempt still writes stands among the candidates; so does the present version, which nobody may know yet.
+        own = [archive.file["key"]] if archive.file is not None and archive.version else []
+        archive.candidates, archive.file, archive.sweep_at = [*archive.candidates, *own], None, now
+        archive.state, archive.finished_at = "parked", now
+        archive.last_error = "the submission was erased"
     # A statement may be about to be signed: the row stays until nothing of it can be written any more.
     cleared = {
         "statement": None,
@@ -224,7 +429,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
-    return keys
+    return [*keys, *prepared, *kept, *orders.erase(session, erased.submission_id)]
 
 
 def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
@@ -256,6 +461,7 @@ def forget_statement(session: Session, statement_id: int) -> None:
 def forget_old_jobs(session: Session, now: datetime) -> None:
     """Ended jobs are kept for a while, for the operator and against repeated events."""
     old = sa.and_(SealJob.state != "due", SealJob.swept, SealJob.finished_at < now - JOBS_KEPT)
+    session.execute(sa.delete(CertsignJob).where(CertsignJob.id.in_(sa.select(SealJob.id).where(old))))
     session.execute(sa.delete(SealJob).where(old))
 
 

@@ -23,9 +23,11 @@ from contracts.rpc.rendering import (
     SealRequest,
     TagField,
     Verification,
+    VerifiedSignature,
 )
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
+from services.rendering.rules.stamps import FileToStamp
 
 M = TypeVar("M")
 Q = TypeVar("Q")
@@ -274,6 +276,15 @@ PREPARE_HTML = Task("prepare_html", PrepareHtml, Prepared)
 
 
 @dataclass(frozen=True)
+class Mechanism:
+    """A way to sign: ``algorithm`` is ``rsa`` (PKCS #1 v1.5), ``rsa-pss`` or ``ecdsa``, ``hash`` is ``sha256``, ``sha384`` or
+    ``sha512``."""
+
+    algorithm: str
+    hash: str = "sha256"
+
+
+@dataclass(frozen=True)
 class SignatureText:
     """What the signature dictionary says in words."""
 
@@ -315,7 +326,7 @@ class Reserved:
 
 
 Corners = tuple[float, float, float, float]
-"""Left, bottom, right and top in default user space."""
+"""Left, bottom, right and top, where nothing else is said in default user space."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +352,10 @@ class FillDraft:
 
 @dataclass(frozen=True)
 class FillAndReserve(FillDraft):
+    """``certify``: the seal says that nothing may be changed afterwards."""
+
     place: Place
+    certify: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,18 +368,48 @@ class Filled:
 
 
 @dataclass(frozen=True)
+class ProviderSignature:
+    """A document was signed by ``provider`` with this ``certificate`` (DER), not with the installation's own."""
+
+    provider: str
+    certificate: File
+    signed_at: datetime
+
+
+@dataclass(frozen=True)
+class DutyStamped:
+    """Duty stamps with these ``serials`` were put onto a sealed file by ``provider``."""
+
+    provider: str
+    serials: list[str]
+    stamped_at: datetime
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """The signature of ``provider`` was given up: ``by`` decided so."""
+
+    provider: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class DrawTrail:
-    """``attachments`` are in the order of those in ``request``; ``issuer`` is who issued the certificate of the seal."""
+    """``attachments`` are in the order of those in ``request``; ``issuer`` is who issued the certificate of the seal.
+    ``waiver``: a provider was to sign the documents, and did not."""
 
     request: SealRequest
     attachments: Sequence[File]
     place: Place
     issuer: str
+    waiver: Waiver | None = None
 
 
 @dataclass(frozen=True)
 class SealedSummary:
-    """A document as it came and as it left; ``size`` in bytes."""
+    """A document as it came and as it left; ``size`` in bytes. ``signature`` where a provider signed it; ``stamps`` that it got
+    after it was sealed, when its SHA-256 was ``unstamped_sha256``. ``original_sha256`` is empty for what was not uploaded."""
 
     name: str
     original_sha256: str
@@ -373,6 +417,9 @@ class SealedSummary:
     pages: int
     size: int
     level: str
+    signature: ProviderSignature | None = None
+    stamps: DutyStamped | None = None
+    unstamped_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -401,15 +448,76 @@ CHECK_SEAL = Task("check_seal", CheckSeal, str)
 FILL_DRAFT = Task("fill_draft", FillDraft, OneFile)
 
 
+# --- duty stamps ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlaceStamps:
+    """``data`` is the sealed file, ``size`` width and height of a stamp in points."""
+
+    data: File
+    file: FileToStamp
+    size: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PlacedStamp:
+    """A place that was worked out: ``visible`` in points of the visible page, upright, from its lower left corner, ``box`` in
+    default user space, as a provider wants it."""
+
+    page: int
+    visible: Corners
+    box: Corners
+
+
+@dataclass(frozen=True)
+class CheckStamp:
+    """``sealed`` is the file that a provider got, ``stamped`` what it gave back; ``box`` on ``page`` is where the stamp of that
+    ``serial`` number was wished. ``anchors`` are the certificates (DER) that its chain may end in."""
+
+    sealed: File
+    stamped: File
+    serial: str
+    page: int
+    box: Corners
+    anchors: Sequence[File]
+    now: datetime
+
+
+@dataclass(frozen=True)
+class FillAndCombine:
+    """``files`` and ``attachments`` are in the order of the documents and attachments in ``request``."""
+
+    request: FillRequest
+    files: Sequence[File]
+    attachments: Sequence[File]
+    place: Place
+
+
+@dataclass(frozen=True)
+class FilledCombined:
+    """One file of so many ``pages``; those in ``drawn`` are its own. ``warnings`` say what could not be taken over into it."""
+
+    reserved: Reserved
+    pages: int
+    drawn: list[ValueDrawn]
+    warnings: list[str] = field(default_factory=list)
+
+
+FILL_AND_COMBINE = Task("fill_and_combine", FillAndCombine, FilledCombined)
+CHECK_STAMP = Task("check_stamp", CheckStamp, VerifiedSignature)
+PLACE_STAMPS = Task("place_stamps", PlaceStamps, list[PlacedStamp])
+
+
 # --- answers of authorities -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ReadTimeStamp:
-    """``response`` is the authority's answer, ``signature`` what was to be stamped."""
+    """``response`` is the authority's answer, ``digest`` the SHA-256 of what was to be stamped."""
 
     response: File
-    signature: File
+    digest: File
     nonce: int
 
 
@@ -460,9 +568,100 @@ class RevocationVerdict:
     revoked: str | None = None
 
 
+@dataclass(frozen=True)
+class SurveyArchive:
+    """``authority`` are the certificates of who will give the archive time-stamp of ``data``, its own first."""
+
+    data: File
+    authority: Sequence[File]
+
+
+@dataclass(frozen=True)
+class ArchiveSurvey:
+    """Of which certificates a file lacks proofs: the ``required`` ones belong to our seal and to the time-stamps that keep it,
+    ``others`` to signatures of others. ``certificates`` are all that are known (DER)."""
+
+    required: list[Question]
+    others: list[Question]
+    certificates: Sequence[File]
+
+
+@dataclass(frozen=True)
+class ReserveArchive:
+    """``size``: octets of the archive time-stamp at most."""
+
+    data: File
+    material: ValidationMaterial
+    size: int
+
+
+@dataclass(frozen=True)
+class ArchiveFound:
+    """What an archived file is: its PAdES ``level``, when it was stamped, and until when the authority's certificates last."""
+
+    level: str
+    stamped_at: datetime
+    until: datetime
+
+
+SURVEY_ARCHIVE = Task("survey_archive", SurveyArchive, ArchiveSurvey)
+RESERVE_ARCHIVE = Task("reserve_archive", ReserveArchive, Reserved)
+CHECK_ARCHIVE = Task("check_archive", OneFile, ArchiveFound)
 READ_TIME_STAMP = Task("read_time_stamp", ReadTimeStamp, Token)
 REVOCATION_QUESTIONS = Task("revocation_questions", RevocationQuestions, list[Question])
 CHECK_REVOCATION = Task("check_revocation", CheckRevocation, RevocationVerdict)
+
+
+# --- what providers of remote certificates hand out -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckChain:
+    """``certificates`` of a provider (DER), the signer's first; ``mechanisms`` that it offers; ``anchors`` are the trusted
+    certificates (DER)."""
+
+    certificates: Sequence[File]
+    mechanisms: Sequence[Mechanism]
+    anchors: Sequence[File]
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Signatory:
+    """Who signs, of a chain that was checked: ``chain`` in DER from the signer's certificate to the root, ``name`` its common
+    name, ``issuer`` a Name in DER, ``serial`` hexadecimal. ``mechanism`` is what to sign with; a signature has at most
+    ``signature_size`` octets."""
+
+    chain: Sequence[File]
+    name: str
+    subject: str
+    issuer: File
+    serial: str
+    mechanism: Mechanism
+    signature_size: int
+    valid_from: datetime
+    valid_to: datetime
+
+
+@dataclass(frozen=True)
+class CheckSignatures:
+    """Raw ``signatures`` that a provider gave of ``digests``, in their order; ``certificate`` is the signer's (DER)."""
+
+    certificate: File
+    mechanism: Mechanism
+    digests: Sequence[File]
+    signatures: Sequence[File]
+
+
+@dataclass(frozen=True)
+class CheckedSignatures:
+    """The same signatures, as they go into a file."""
+
+    signatures: Sequence[File]
+
+
+CHECK_CHAIN = Task("check_chain", CheckChain, Signatory)
+CHECK_SIGNATURES = Task("check_signatures", CheckSignatures, CheckedSignatures)
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.evidence.statements import Parts, Statement
-from services.rendering.models import Result, SealedFile, SealJob, StatementRow, StatementsSince
+from services.rendering.models import ArchivedFile, Result, SealedFile, SealJob, StatementRow, StatementsSince
 from services.rendering.rules.differences import Known
 
 
@@ -62,6 +62,16 @@ def statements_since(session: Session) -> datetime:
 def erased_statements(session: Session, before: datetime) -> list[StatementRow]:
     """Statements whose submission was erased before that time."""
     return list(session.scalars(sa.select(StatementRow).where(StatementRow.erased_at < before).limit(100)))
+
+
+def archives_to_sweep(session: Session, before: datetime) -> list[ArchivedFile]:
+    """Archived files of which attempts may have left something, since before that time."""
+    return list(session.scalars(sa.select(ArchivedFile).where(ArchivedFile.sweep_at < before).limit(100)))
+
+
+def first_archive_end(session: Session) -> datetime | None:
+    """When the first archive time-stamp runs out that nobody has renewed yet."""
+    return session.scalar(sa.select(sa.func.min(ArchivedFile.until)).where(ArchivedFile.file.is_not(None)))
 
 
 def job(session: Session, seal_id: str) -> SealJob | None:

@@ -11,25 +11,42 @@ from cryptography.hazmat.primitives import hashes
 from contracts.blobs import INCOMING, BlobRef
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid
-from contracts.events import SEALING_DUE, STATEMENT_DUE, SUBMISSION_ERASED, Erased, StatementDue
+from contracts.events import (
+    CERTSIGN_RETRIED,
+    DUTYSTAMP_RETRIED,
+    SEALING_DUE,
+    STATEMENT_DUE,
+    SUBMISSION_ERASED,
+    Erased,
+    StatementDue,
+)
+from contracts.providers import CertsignRetried, DutystampRetried, LedgerEntry
 from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
-from contracts.types import Notice
+from contracts.types import Notice, Page
 from services.rendering import commands, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.renderer import Renderer, for_caller
 from services.rendering.protocol import Combined, Prepared
+from services.rendering.providers.failures import ProviderFailed
+from services.rendering.providers.opening import Providers as CertificateProviders
 from services.rendering.results import FreshResult, Results
-from services.rendering.rules import domain
+from services.rendering.rules import domain, stamps
+from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.sealing.evidence import Evidence
 from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.stamping import accounts, serials
+from services.rendering.stamping.providing import Providers
+
+log = observe.logger(__name__)
 
 PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
 PREFIX = "rendering/"
@@ -53,9 +70,19 @@ class RenderingContext(Context[Settings]):
     def results(self) -> Results:
         return Results(self.database, self.blobs, timedelta(days=self.settings.rendering_results_kept_days))
 
+    @cached_property
+    def certsign_checks(self) -> CertsignChecks:
+        providers = CertificateProviders(self.workshop.outbound)
+        secret = self.settings.link_secret.get_secret_value()
+        return CertsignChecks(self.database, self.workshop.open(), providers.open, secret)
+
     def prepare(self) -> None:
         """Checking the key takes a tenth of a second, a child's imports a whole one."""
         self.workshop.open()
+
+    @cached_property
+    def stamp_providers(self) -> Providers:
+        return Providers(self.settings, self.workshop.outbound)
 
     @property
     def renderer(self) -> Renderer:
@@ -167,6 +194,20 @@ class RenderingService:
     def check_values(self, request: rpc.CheckValues) -> rpc.CheckedValues:
         return rpc.CheckedValues(faults=self.context.renderer.check_values(request))
 
+    @handles(rpc.CHECK_STAMP_POSITIONS)
+    def check_stamp_positions(self, request: rpc.CheckStampPositions) -> rpc.CheckedStampPositions:
+        size = (request.width, request.height)
+        problems = stamps.problems(request.documents, request.fields, request.targets, request.positions, size)
+        return rpc.CheckedStampPositions(problems=problems)
+
+    @handles(rpc.DESCRIBE_DUTYSTAMP)
+    def describe_dutystamp(self, request: rpc.DescribeDutystamp) -> rpc.DutystampDescription:
+        return self.context.stamp_providers.description(request.settings, fresh=request.fresh)
+
+    @handles(rpc.STAMP_LEDGER)
+    def stamp_ledger(self, request: rpc.ListStamps) -> Page[LedgerEntry]:
+        return self.context.database.read(serials.ledger, request)
+
     # --- drafts and tools
 
     @handles(rpc.FILL_DRAFTS)
@@ -222,6 +263,10 @@ class RenderingService:
         digest = hashlib.sha256(encoded).hexdigest()
         return rpc.Root(pem=ssl.DER_cert_to_PEM_cert(encoded), subject=root.subject.rfc4514_string(), sha256=digest)
 
+    @handles(rpc.CHECK_CERTSIGN)
+    def check_certsign(self, request: rpc.CheckCertsign) -> rpc.CertsignCheck:
+        return self.context.certsign_checks.check(request)
+
     @handles(health.PING["rendering"])
     def ping(self, request: health.Ping) -> health.Pong:
         pong = self.context.pong()
@@ -238,6 +283,19 @@ class RenderingService:
     @subscribes(STATEMENT_DUE)
     def on_statement_due(self, envelope: Envelope, data: StatementDue) -> None:
         self.context.database.take_on(commands.accept_statement, envelope, data, now())
+
+    @subscribes(CERTSIGN_RETRIED)
+    def on_certsign_retried(self, envelope: Envelope, data: CertsignRetried) -> None:
+        self.context.database.take_on(commands.retry_certsign, envelope, data, now())
+
+    @subscribes(DUTYSTAMP_RETRIED)
+    def on_dutystamp_retried(self, envelope: Envelope, data: DutystampRetried) -> None:
+        account = None
+        try:
+            account = accounts.opened(data.order.settings, self.context.settings.link_secret.get_secret_value())
+        except ProviderFailed as failed:
+            log.error("dutystamp.settings_unreadable", submission=data.submission_id, reason=failed.message)  # noqa: TRY400
+        self.context.database.take_on(commands.retry_dutystamp, envelope, data, account, now())
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:

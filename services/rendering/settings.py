@@ -47,6 +47,16 @@ class Settings(ServiceSettings):
     rendering_results_kept_days: float = Field(
         30.0, gt=0, description="Days that page pictures and laid-out HTML are kept to be given again"
     )
+    rendering_stamp_folder: Path | None = Field(
+        None,
+        description="Folder that sign adapters of duty stamps share with this service; accounts name folders in it only",
+    )
+    rendering_stamps_at_once: int = Field(
+        8, ge=1, le=64, description="Duty stamps under way at once, per process; seals do not wait for them"
+    )
+    rendering_stamps_per_adapter: int = Field(
+        1, ge=1, le=16, description="Those of them that one sign adapter, or worker, is given at once"
+    )
     certificate_dir: Path | None = Field(
         None,
         description="Folder of the seal's key and certificates, made on first start; VAR_DIR/certificates when unset",
@@ -60,12 +70,36 @@ class Settings(ServiceSettings):
     signing_country: str | None = Field(None, description="Two-letter country in the certificate that is made")
     signing_pkcs12_file: Path | None = Field(None, description="The operator's own key and chain, instead of made ones")
     signing_pkcs12_password: SecretStr | None = Field(None, description="Password of SIGNING_PKCS12_FILE")
+    signing_pkcs11_module: Path | None = Field(
+        None, description="PKCS#11 module (.so) of a token that holds the operator's own key, instead of a file"
+    )
+    signing_pkcs11_token: str | None = Field(None, description="Label of the token")
+    signing_pkcs11_key: str | None = Field(None, description="Label of the private key in it")
+    signing_pkcs11_pin: SecretStr | None = Field(None, description="The token's user PIN")
+    signing_pkcs11_chain_file: Path | None = Field(
+        None, description="Certificates (PEM) of the key in the token: its own first, then its issuers"
+    )
     signing_reason: str = Field("Sealed with Countersign", description="Reason stated in the seal")
     tsa_url: SecretStr | None = Field(
         None, description="Time-stamping authority (RFC 3161); a second URL after a comma; login in the URL"
     )
     tsa_timeout: float = Field(10.0, gt=0, description="Seconds for a time-stamp")
     tsa_attempts: int = Field(3, ge=1, description="Attempts of a seal with a failing authority before it goes without")
+    certsign_trust_dir: Path | None = Field(
+        None, description="Folder of certificates (PEM, DER) that a certsign provider's chain may end in"
+    )
+    certsign_at_once: int = Field(
+        16, ge=1, le=200, description="Submissions that one process has under way at certsign providers at once"
+    )
+    certsign_retry_hours: float = Field(
+        24.0, gt=0, description="Hours for which a certsign provider that does not answer is asked again"
+    )
+    pades_level: Literal["B-LT", "B-LTA"] = Field(
+        "B-LT", description="Highest level that seals are made for; B-LTA adds archive time-stamps, and needs TSA_URL"
+    )
+    archive_renewal_days: float = Field(
+        90.0, gt=0, description="Days before an archive time-stamp runs out in which it is renewed, at the latest"
+    )
     trust_anchors_dir: Path | None = Field(
         None, description="Folder of certificates (PEM, DER) that verify trusts besides the seal's own root"
     )
@@ -81,12 +115,34 @@ class Settings(ServiceSettings):
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
-        if self.signing_pkcs12_file is None and self.certificates is None:
+        if not self.has_own_key and self.certificates is None:
             raise ValueError(
                 "nothing to seal with: set CERTIFICATE_DIR (a folder that is kept and backed up; key and certificates are"
-                " made there on first start) or SIGNING_PKCS12_FILE with SIGNING_PKCS12_PASSWORD"
+                " made there on first start), SIGNING_PKCS12_FILE with SIGNING_PKCS12_PASSWORD, or SIGNING_PKCS11_MODULE"
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_one_key(self) -> Self:
+        names = ("module", "token", "key", "chain_file", "pin")
+        missing = [f"SIGNING_PKCS11_{name.upper()}" for name in names if not getattr(self, f"signing_pkcs11_{name}")]
+        # A PIN alone, as a password alone, is a secret that nothing uses.
+        if missing and any(getattr(self, f"signing_pkcs11_{name}") for name in names[:-1]):
+            raise ValueError(f"the seal's key in a token needs {', '.join(missing)}, too")
+        if not missing and self.signing_pkcs12_file is not None:
+            raise ValueError("set either SIGNING_PKCS12_FILE or SIGNING_PKCS11_MODULE: there is one key to seal with")
+        return self
+
+    @model_validator(mode="after")
+    def _has_an_authority(self) -> Self:
+        if self.pades_level == "B-LTA" and not self.tsa_urls:
+            raise ValueError("PADES_LEVEL=B-LTA needs a time-stamping authority: set TSA_URL")
+        return self
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether the seal's key is the operator's own."""
+        return self.signing_pkcs12_file is not None or bool(self.signing_pkcs11_module)
 
     @property
     def children_per_caller(self) -> int:

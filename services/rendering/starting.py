@@ -29,7 +29,7 @@ def _check_key(settings: Settings, database: Database) -> None:
     The database is asked first: whoever sealed meanwhile has made the key before.
     """
     directory = settings.certificates
-    if settings.signing_pkcs12_file is not None or settings.certificate_new_chain or directory is None:
+    if settings.has_own_key or settings.certificate_new_chain or directory is None:
         return
     if not database.read(queries.has_sealed) or (directory / FILE).exists():
         return

@@ -21,6 +21,7 @@ from contracts.rpc.rendering import (
     PageFooter,
     SealRequest,
     Verification,
+    VerifiedSignature,
 )
 from contracts.runtime.bus import caller
 from contracts.runtime.monitoring import observe
@@ -37,6 +38,8 @@ from services.rendering.children.pool import (
 )
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Limits, OneFile, Place, Prepared, Task, ValueDrawn
+from services.rendering.rules import stamps
+from services.rendering.rules.stamps import FileToStamp
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -113,8 +116,9 @@ class Renderer:
         self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes], place: Place
     ) -> protocol.Filled:
         """Draw the values of the document with that uuid; ``attachments`` are in the request's order."""
+        certify = stamps.may_certify(request)
         return self._sealing(
-            protocol.FILL_AND_RESERVE, protocol.FillAndReserve(request, document, data, attachments, place)
+            protocol.FILL_AND_RESERVE, protocol.FillAndReserve(request, document, data, attachments, place, certify)
         )
 
     def audit_trail(
@@ -124,10 +128,11 @@ class Renderer:
         place: Place,
         issuer: str,
         documents: Callable[[], list[protocol.SealedSummary]],
+        waiver: protocol.Waiver | None = None,
     ) -> protocol.ReservedPages:
         """``documents`` waits for them to be sealed; what does not depend on them is drawn meanwhile, where there are children
         enough."""
-        begun = protocol.DrawTrail(request, attachments, place, issuer)
+        begun = protocol.DrawTrail(request, attachments, place, issuer, waiver)
         return self._pool.run_ahead(protocol.AUDIT_TRAIL, begun, documents, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
 
     def check_seal(
@@ -144,9 +149,9 @@ class Renderer:
         checked = [field for field in fields if field.uuid in uuids]
         return self._sealing(protocol.CHECK_SEAL, protocol.CheckSeal(data, certificate, pages, drawn, checked))
 
-    def read_time_stamp(self, response: bytes, signature: bytes, nonce: int) -> protocol.Token:
-        """JobRefused when the answer is no time-stamp for ``signature``."""
-        return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, signature, nonce))
+    def read_time_stamp(self, response: bytes, digest: bytes, nonce: int) -> protocol.Token:
+        """JobRefused when the answer is no time-stamp for what has this SHA-256."""
+        return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, digest, nonce))
 
     def revocation_questions(self, leaves: Sequence[bytes], certificates: Sequence[bytes]) -> list[protocol.Question]:
         """Whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
@@ -159,6 +164,71 @@ class Renderer:
         return self._pool.run(
             protocol.CHECK_REVOCATION, protocol.CheckRevocation(kind, answer, serial, certificates, now)
         )
+
+    # --- duty stamps
+
+    def place_stamps(self, data: bytes, file: FileToStamp, size: tuple[float, float]) -> list[protocol.PlacedStamp]:
+        """Where the stamps of ``file`` (rules.stamps.files_to_stamp) go on it, in the order of its wishes; ``data`` is the
+        sealed file, ``size`` width and height of a stamp in points. JobRefused when there is no room."""
+        return self._sealing(protocol.PLACE_STAMPS, protocol.PlaceStamps(data, file, size))
+
+    def check_stamp(
+        self,
+        sealed: bytes,
+        stamped: bytes,
+        serial: str,
+        page: int,
+        box: protocol.Corners,
+        anchors: Sequence[bytes],
+        now: datetime,
+    ) -> VerifiedSignature:
+        """Read ``stamped``, which a provider made of ``sealed``, back; the signature of the stamp. JobRefused says what is
+        wrong. ``box`` is in default user space, ``anchors`` are certificates in DER."""
+        request = protocol.CheckStamp(sealed, stamped, serial, page, box, anchors, now)
+        return self._sealing(protocol.CHECK_STAMP, request)
+
+    def fill_and_combine(
+        self, request: FillRequest, files: Sequence[bytes], attachments: Sequence[bytes], place: Place
+    ) -> protocol.FilledCombined:
+        """One file of all documents with their values; ``files`` are those of the documents, in the request's order."""
+        return self._sealing(protocol.FILL_AND_COMBINE, protocol.FillAndCombine(request, files, attachments, place))
+
+    # --- what providers of remote certificates hand out
+
+    def check_chain(
+        self,
+        certificates: Sequence[bytes],
+        mechanisms: Sequence[protocol.Mechanism],
+        anchors: Sequence[bytes],
+        now: datetime,
+    ) -> protocol.Signatory:
+        """Whom a provider's certificates (the signer's first) are of. JobRefused when nothing may be signed with them."""
+        return self._pool.run(protocol.CHECK_CHAIN, protocol.CheckChain(certificates, mechanisms, anchors, now))
+
+    def check_signatures(
+        self,
+        certificate: bytes,
+        mechanism: protocol.Mechanism,
+        digests: Sequence[bytes],
+        signatures: Sequence[bytes],
+    ) -> list[bytes]:
+        """The signatures as they go into a file. JobRefused when one is not what was asked for: then none may be used."""
+        request = protocol.CheckSignatures(certificate, mechanism, digests, signatures)
+        return list(self._pool.run(protocol.CHECK_SIGNATURES, request).signatures)
+
+    # --- archive time-stamps
+
+    def survey_archive(self, data: bytes, authority: Sequence[bytes]) -> protocol.ArchiveSurvey:
+        """Which proofs a sealed file lacks. JobRefused when it is none."""
+        return self._sealing(protocol.SURVEY_ARCHIVE, protocol.SurveyArchive(data, authority))
+
+    def reserve_archive(self, data: bytes, material: protocol.ValidationMaterial, size: int) -> protocol.Reserved:
+        """The file with these proofs, and a place for a time-stamp of ``size`` octets over all of it."""
+        return self._sealing(protocol.RESERVE_ARCHIVE, protocol.ReserveArchive(data, material, size))
+
+    def check_archive(self, data: bytes) -> protocol.ArchiveFound:
+        """Read an archived file back. JobRefused says what is wrong."""
+        return self._sealing(protocol.CHECK_ARCHIVE, OneFile(data))
 
     # --- tools
 

@@ -265,6 +265,7 @@ def fill_and_reserve(request: protocol.FillAndReserve) -> protocol.Filled:
         place.text,
         place.size,
         _material(place),
+        certify=request.certify,
     )
     return protocol.Filled(reserved, [_told(entry) for entry in drawn], conformance)
 
@@ -277,7 +278,7 @@ def audit_trail(
     from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
 
     order, place = request.request, request.place
-    seal = Seal(place.text.name, request.issuer, place.text.signed_at)
+    seal = Seal(place.text.name, request.issuer, place.text.signed_at, request.waiver)
     trail = AuditTrail(order, _by_uuid(order, request.attachments), seal)
     sealed = yield
     with trail.finish(sealed) as pdf:
@@ -322,6 +323,8 @@ def _fill_and_reserve(
     text: SignatureText,
     size: int,
     material: ValidationMaterial | None,
+    *,
+    certify: bool = False,
 ) -> tuple[protocol.Reserved, list[fill.Drawn], list[str] | None]:
     """``conformance`` comes last: what the file claims to be and is; None where others have signed what it claims."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -329,7 +332,6 @@ def _fill_and_reserve(
             drawn = fill.fill_into(pdf, document, request, attachments)
             if (claim := archival_claim.claim_of(pdf)) == archival_claim.NOTHING:
                 pdf.docinfo["/Creator"] = "Countersign"  # the metadata of others say the same in two places
-            certify = request.account.with_certification
             return reserving.reserve(pdf, text, size, material, certify=certify), drawn, claim.names
         from services.rendering.jobs.sealing import signed_files
 
@@ -360,15 +362,64 @@ def _drawn(drawn_value: protocol.ValueDrawn) -> fill.Drawn:
     )
 
 
+# --- duty stamps ----------------------------------------------------------------------------------------------------------
+
+
+@protocol.FILL_AND_COMBINE.done_by
+def fill_and_combine(request: protocol.FillAndCombine) -> protocol.FilledCombined:
+    """Draw the values of all documents, merge them into one file and keep a place for a seal. It is made of what was filled
+    in, not of what was sealed: a signature does not survive a merge."""
+    from services.rendering.jobs.forms import signature_fields
+    from services.rendering.jobs.merging import merge
+
+    order, place = request.request, request.place
+    attachments = _by_uuid(order, request.attachments)
+    files, drawn, warnings, before = [], [], [], 0
+    for number, (document, data) in enumerate(zip(order.documents, request.files, strict=True), start=1):
+        with pikepdf.open(io.BytesIO(data)) as pdf:
+            if signatures := signature_fields.count(pdf):
+                warnings.append(f"File {number}: {merge.signatures_lost(signatures)}")
+            values = fill.fill_into(pdf, document, order, attachments)
+            drawn += [replace(_told(entry), page=before + entry.page) for entry in values]
+            before += len(pdf.pages)
+            files.append(merge.save(pdf))
+    combined, lost = merge.merge(files, order.name)
+    with combined:
+        reserved = reserving.reserve(combined, place.text, place.size, _material(place))
+    return protocol.FilledCombined(reserved, before, drawn, [*warnings, *lost])
+
+
+@protocol.CHECK_STAMP.done_by
+def check_stamp(request: protocol.CheckStamp) -> VerifiedSignature:
+    """Read a stamped file back; the signature of the stamp. Raises Refused when it is not what was ordered."""
+    from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
+
+    box = Rectangle(*request.box)
+    try:
+        return check_stamped(
+            request.sealed, request.stamped, request.serial, request.page, box, request.anchors, request.now
+        )
+    except StampBroken as error:
+        raise Refused(f"Stamp check failed: {error}") from error
+
+
+@protocol.PLACE_STAMPS.done_by
+def place_stamps(request: protocol.PlaceStamps) -> list[protocol.PlacedStamp]:
+    """Work out where stamps go on a file."""
+    from services.rendering.jobs.stamping.placement import place_stamps as place
+
+    return place(request.data, request.file, request.size)
+
+
 # --- answers of authorities -----------------------------------------------------------------------------------------------
 
 
 @protocol.READ_TIME_STAMP.done_by
 def read_time_stamp(request: protocol.ReadTimeStamp) -> protocol.Token:
-    """Take the token out of an authority's answer. Raises Refused when it is none for the signature."""
+    """Take the token out of an authority's answer. Raises Refused when it is none for the digest."""
     from services.rendering.jobs.sealing.time_stamp import read_token
 
-    return read_token(request.response, request.signature, request.nonce)
+    return read_token(request.response, request.digest, request.nonce)
 
 
 @protocol.REVOCATION_QUESTIONS.done_by
@@ -392,6 +443,54 @@ def check_revocation(request: protocol.CheckRevocation) -> protocol.RevocationVe
     except revocation.Revoked as error:
         return protocol.RevocationVerdict(revoked=str(error))
     return protocol.RevocationVerdict(until=until)
+
+
+# --- what providers of remote certificates hand out -----------------------------------------------------------------------
+
+
+@protocol.CHECK_CHAIN.done_by
+def check_chain(request: protocol.CheckChain) -> protocol.Signatory:
+    """Check a provider's certificates. Raises Refused when nothing may be signed with them."""
+    from services.rendering.jobs.sealing import returned
+
+    return returned.check_chain(request.certificates, request.mechanisms, request.anchors, request.now)
+
+
+@protocol.CHECK_SIGNATURES.done_by
+def check_signatures(request: protocol.CheckSignatures) -> protocol.CheckedSignatures:
+    """Check a provider's signatures. Raises Refused when one is not what was asked for."""
+    from services.rendering.jobs.sealing import returned
+
+    return protocol.CheckedSignatures(
+        returned.check_signatures(request.certificate, request.mechanism, request.digests, request.signatures)
+    )
+
+
+# --- archive time-stamps --------------------------------------------------------------------------------------------------
+
+
+@protocol.SURVEY_ARCHIVE.done_by
+def survey_archive(request: protocol.SurveyArchive) -> protocol.ArchiveSurvey:
+    """Find out which proofs a sealed file lacks."""
+    from services.rendering.jobs.sealing import archiving
+
+    return archiving.survey(request.data, request.authority)
+
+
+@protocol.RESERVE_ARCHIVE.done_by
+def reserve_archive(request: protocol.ReserveArchive) -> protocol.Reserved:
+    """Add proofs and a place for an archive time-stamp."""
+    from services.rendering.jobs.sealing import archiving
+
+    return archiving.reserve(request.data, request.material, request.size)
+
+
+@protocol.CHECK_ARCHIVE.done_by
+def check_archive(request: OneFile) -> protocol.ArchiveFound:
+    """Read the archive time-stamp back. Raises Refused."""
+    from services.rendering.jobs.sealing import archiving
+
+    return archiving.check(request.data)
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------

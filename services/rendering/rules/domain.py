@@ -3,8 +3,8 @@ no clock, no files."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from contracts.rpc.rendering import FieldValue
@@ -18,8 +18,26 @@ ATTEMPTS_AT_A_FAULT = 3
 """A job whose own work fails (a crash, a time-out, an error in a library) hardly ever succeeds later: it is given up
 within a quarter of a minute, with the reason, and can be asked for again."""
 
+ARCHIVE_SCHEDULE = (
+    *(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360)),
+    *(timedelta(days=1) for _ in range(60)),
+)
+"""Waits between the attempts to renew an archive time-stamp. There is time: it is begun long before the old one runs out."""
+
 LEVELS = ("B-B", "B-T", "B-LT", "B-LTA")
 """PAdES baseline levels (EN 319 142-1), from the weakest on."""
+
+WAITING = "waiting"
+"""The state of a seal job that waits for a provider: nothing of it is due until that is done."""
+
+_SOON_AT_PROVIDERS = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800))
+_HOUR = timedelta(hours=1)
+
+
+def schedule_at_providers(longest: timedelta) -> tuple[timedelta, ...]:
+    """Waits between the attempts at a provider that does not answer, for ``longest`` in all: soon, then once an hour."""
+    hours = max(0, (longest - sum(_SOON_AT_PROVIDERS, timedelta())) // _HOUR)
+    return _SOON_AT_PROVIDERS + (_HOUR,) * hours
 
 
 def file_key(submission_id: int, job_id: int, attempt: int, number: int) -> str:
@@ -28,15 +46,39 @@ def file_key(submission_id: int, job_id: int, attempt: int, number: int) -> str:
     return f"submissions/{submission_id}/seal-{job_id}-{attempt}-{number}"
 
 
-def leftovers(submission_id: int, job_id: int, attempts: int, files: int, sealed_attempt: int | None) -> list[str]:
-    """Keys that attempts other than the sealed one may have written."""
-    others = (attempt for attempt in range(1, attempts + 1) if attempt != sealed_attempt)
+def prepared_key(submission_id: int, job_id: int, preparation: int, number: int) -> str:
+    """Where the ``number``-th document is kept, as it was prepared for a provider's signature the ``preparation``-th time."""
+    return f"submissions/{submission_id}/prepared-{job_id}-{preparation}-{number}"
+
+
+def kept_key(submission_id: int, job_id: int, revision: int, number: int) -> str:
+    """Where the ``number``-th sealed file is kept while its duty stamps are waited for, as it was sealed the ``revision``-th
+    time."""
+    return f"submissions/{submission_id}/kept-{job_id}-{revision}-{number}"
+
+
+def leftovers(submission_id: int, job_id: int, attempts: int, files: int, results: Collection[int | None]) -> list[str]:
+    """Keys that attempts may have written other than those whose files are ``results``."""
+    others = (attempt for attempt in range(1, attempts + 1) if attempt not in results)
     return [file_key(submission_id, job_id, attempt, number) for attempt in others for number in range(files)]
 
 
 def lowest_level(levels: Iterable[str]) -> str:
     """The level that holds for all files of a submission."""
     return min(levels, key=LEVELS.index)
+
+
+def renewed_at(stamped_at: datetime, until: datetime, before: timedelta, share: float) -> datetime:
+    """When an archive time-stamp that lasts ``until`` is renewed: ``before`` that, at the latest. Files that were stamped
+    together are not renewed together: each comes up to as much earlier, as its ``share`` (0 to 1) says. Short-lived ones are
+    renewed in the second half of their time, and none within a day."""
+    margin = min(before, (until - stamped_at) / 4)
+    return max(until - margin * (1 + share), stamped_at + timedelta(days=1))
+
+
+def archive_key(submission_id: int, sha256: str) -> str:
+    """Where a version of an archived file goes. It is named by what it is, so that nothing is ever written over."""
+    return f"submissions/{submission_id}/archive-{sha256}"
 
 
 def gives_up(attempt: int) -> bool:

@@ -47,6 +47,7 @@ class Evidence:
         manifest = request.manifest
         names = {document.sealed: manifest.members[document.sealed].sha256 for document in manifest.documents}
         names[manifest.audit_trail] = request.audit_trail.sha256
+        names |= {f"documents[{number}]": document.sha256 for number, document in enumerate(request.documents)}
         self._refuse_unknown(manifest.submission, names)
         statement_files = self._statements(manifest.submission)
         digest = domain.digest_of(
@@ -106,12 +107,21 @@ class Evidence:
         proofs = {f"revocation/{number}.crl": data for number, data in enumerate(material.lists, 1)}
         proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(material.answers, 1)}
         files |= proofs
+        by_document = self._chains_of_providers(request, material.chain[0])
+        files |= dict(by_document.values())
         members = {
             path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in files.items()
         }
         members |= {path: Member(sha256=ref.sha256, size=ref.size) for path, (_, ref) in statement_files.items()}
+        documents = [
+            document.model_copy(update={"certificates": by_document[document.sealed][0]})
+            if document.sealed in by_document
+            else document
+            for document in request.manifest.documents
+        ]
         manifest = request.manifest.model_copy(
             update={
+                "documents": documents,
                 "parties": _parties(request.manifest.parties, statement_files),
                 "certificates": "certificates/seal.pem",
                 "root": "certificates/root.pem" if roots else None,
@@ -129,6 +139,17 @@ class Evidence:
             stored={path: ref for path, (_, ref) in statement_files.items()},
         )
         return FreshResult(answer.model_dump(mode="json"))
+
+    def _chains_of_providers(self, request: SignEvidence, own: bytes) -> dict[str, tuple[str, bytes]]:
+        """Of each document that somebody else than we (``own``: our certificate) sealed, by its path: the path and the content
+        of a file with the chain of the seal."""
+        found: dict[str, tuple[str, bytes]] = {}
+        for document, sealed in zip(request.manifest.documents, request.documents, strict=False):
+            chain = self._renderer.seal_material(self._blobs.get(sealed), []).chain
+            if chain and chain[0] != own:
+                name = hashlib.sha256(chain[0]).hexdigest()[:16]
+                found[document.sealed] = (f"certificates/provider-{name}.pem", _pem(chain))
+        return found
 
 
 def _parties(

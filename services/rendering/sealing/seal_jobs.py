@@ -2,6 +2,9 @@
 
 Children do what touches files, this process holds the key. Everything before the outcome can be done again: an attempt
 writes to places of its own, and only the transaction that ends the job makes its files the result.
+
+Documents that a provider signs come here when that is done (``certsign_work``): then their signatures go into the files that
+were prepared for them, and the rest is the same.
 """
 
 import hashlib
@@ -9,9 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any, TypeVar
 
-from prometheus_client import Counter, Histogram
-from sqlalchemy.orm import Session
+from prometheus_client import Histogram
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
@@ -24,29 +27,35 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands, queries
+from services.rendering import commands
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.children.renderer import Renderer, seal_name
-from services.rendering.models import SealJob
-from services.rendering.protocol import Place, Reserved, SealedSummary
-from services.rendering.rules import differences, domain
-from services.rendering.sealing import statements
-from services.rendering.sealing.sealer import Sealer
+from services.rendering.jobs.sealing.certificates import KeyUnavailable
+from services.rendering.models import SealJob, StampedSeal
+from services.rendering.protocol import DutyStamped, Place, ProviderSignature, Reserved, SealedSummary, Waiver
+from services.rendering.rules import domain
+from services.rendering.rules.stamps import files_to_stamp
+from services.rendering.sealing import comparing
+from services.rendering.sealing.archive_work import Archives, Lifted
+from services.rendering.sealing.archiving import Archiver
+from services.rendering.sealing.parts import Part
+from services.rendering.sealing.parts import read as read_part
+from services.rendering.sealing.pictures import drawn_pictures
+from services.rendering.sealing.provided import NotSigned, Provided, ProviderSealers, provided
+from services.rendering.sealing.sealer import Finisher, Sealer
 from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.settings import Settings
+from services.rendering.stamping import orders, seals
+from services.rendering.stamping.orders import StampedFile
+
+R = TypeVar("R")
 
 log = observe.logger(__name__)
 
 SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job, whatever its outcome")
 
-DIFFERING = Counter("rendering_seals_differing_total", "Sealings that were stopped: it was not what the parties signed")
-
 PDF = "application/pdf"
-_ORDER_WAIT = timedelta(minutes=1)
-_INCOMPLETE = (
-    "a process of an older version ordered it, without what is compared with the statements: it is ordered again"
-)
-_MOST_DIFFERENCES = 50
+_SOON = timedelta(seconds=2)
 _CERTIFICATE_WAIT = timedelta(hours=1)
 _AT_ONCE = 3
 """A document that is made while the trail is begun, and one that is read back and stored meanwhile."""
@@ -58,14 +67,20 @@ _SHORT = 50
 
 @dataclass(frozen=True)
 class _Sealed:
-    """A sealed document whose reading back and storing may still be under way. ``level`` and ``stored`` wait for them."""
+    """A sealed file whose reading back and storing may still be under way. ``level`` and ``stored`` wait for them.
+    ``document`` is the one that it is, None for the combined file."""
 
-    source: StoredDocument
+    document: StoredDocument | None
+    name: str
+    pages: int
     sha256: str
     size: int
     conformance: list[str] | None
+    signature: ProviderSignature | None
     _level: Future[str]
     _stored: Future[BlobRef]
+    stamps: DutyStamped | None = None
+    unstamped_sha256: str = ""
 
     @property
     def level(self) -> str:
@@ -81,24 +96,33 @@ class _Sealed:
         wait((self._level,))
         wait((self._stored,))
 
-    def document(self) -> SealedDocument:
+    def told(self, document: StoredDocument) -> SealedDocument:
         return SealedDocument(
-            uuid=self.source.uuid,
-            name=self.source.name,
+            uuid=document.uuid,
+            name=document.name,
             file=self.stored,
-            original_sha256=self.source.original.sha256,
+            original_sha256=document.original.sha256,
             conformance=self.conformance,
+            stamped_at=self.stamps.stamped_at if self.stamps else None,
         )
+
+    def part(self) -> Part:
+        """What is kept of it until its stamps are there."""
+        uuid = self.document.uuid if self.document else None
+        return Part(uuid, self.stored, self.pages, self.level, self.conformance, self.signature)
 
     def summary(self, level: str) -> SealedSummary:
         """What the audit trail says of it."""
         return SealedSummary(
-            name=self.source.name,
-            original_sha256=self.source.original.sha256,
+            name=self.name,
+            original_sha256=self.document.original.sha256 if self.document else "",
             sealed_sha256=self.sha256,
-            pages=len(self.source.pages),
+            pages=self.pages,
             size=self.size,
             level=level,
+            signature=self.signature,
+            stamps=self.stamps,
+            unstamped_sha256=self.unstamped_sha256,
         )
 
 
@@ -106,10 +130,18 @@ class SealWork:
     """What the background process does with a due SealJob."""
 
     def __init__(
-        self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer, database: Database
+        self,
+        settings: Settings,
+        blobs: BlobStore,
+        renderer: Renderer,
+        sealer: Sealer,
+        database: Database,
+        *,
+        provider_sealer: ProviderSealers | None = None,
+        archiver: Archiver | None = None,
     ) -> None:
         self._settings, self._blobs, self._renderer, self._sealer = settings, blobs, renderer, sealer
-        self._database = database
+        self._database, self._provider_sealer, self._archiver = database, provider_sealer, archiver
 
     def attempt(self, job: SealJob) -> Outcome:
         """One attempt. Whatever fails leaves no file behind, unless the process is killed (see ``sweep``).
@@ -118,55 +150,102 @@ class SealWork:
         if (problem := self._sealer.identity.problem(now())) is not None:
             return Retry(problem, after=_CERTIFICATE_WAIT)
         request = SealRequest.model_validate(job.request)
+        try:
+            by_provider = self._by_provider(job, request)
+        except (NotSigned, ServiceError) as error:
+            return Retry(str(error))
+        if request.dutystamp is not None:
+            return self._with_stamps(job, request, by_provider)
+        outcome = self._run(job, request, by_provider, lambda run: (run.seal(), run.archives.due))
+        if not isinstance(outcome, tuple):
+            return outcome
+        sealed, archives = outcome
+        return Done(
+            record=lambda session, row: commands.finish_job(session, row, sealed, job.attempts, now(), archives)
+        )
+
+    def _run(
+        self,
+        job: SealJob,
+        request: SealRequest,
+        by_provider: Provided | Waiver | None,
+        do: Callable[["_Attempt"], R],
+        kept: StampedSeal | None = None,
+    ) -> R | Outcome:
+        """Do something with an attempt, whose files go when it fails. Nothing is signed before the order was compared."""
         with ThreadPoolExecutor(1) as beside:
-            compared = beside.submit(self._compare, request, job.id)
-            run = _Attempt(self._settings, self._blobs, self._renderer, self._sealer, job, request, compared)
+            compared = beside.submit(comparing.compare, self._database, self._blobs, request, job.id)
+            run = _Attempt(
+                self._settings,
+                self._blobs,
+                self._renderer,
+                self._sealer,
+                job,
+                request,
+                compared,
+                by_provider,
+                kept,
+                self._archiver,
+            )
             try:
                 with SEAL_SECONDS.time():
-                    sealed = run.seal()
+                    return do(run)
             except Exception as error:  # `_outcome_of` says what each of them means for the job
                 run.clean_up()
                 return _outcome_of(compared.exception() or error, job)
-        return Done(record=lambda session, row: _finish(session, row, sealed, job.attempts))
 
-    def _compare(self, request: SealRequest, job_id: int) -> None:
-        """Compare the order with the statements: nothing else is sealed than what the parties signed. Raises _NotToSeal."""
-        confirmed = statements.known_statements(self._database, self._blobs, request.submission_id)
-        if confirmed and request.to_check is None:
-            raise _NotToSeal(Retry(_INCOMPLETE, after=_ORDER_WAIT, counts=False))
-        differing = differences.unaccepted(request, confirmed, self._database.read(queries.statements_since))
-        if not differing:
-            return
-        DIFFERING.inc()
-        log.error("seal.differs", submission=request.submission_id, job=job_id, differences=differing)
-        reason = f"What is to be sealed is not what was signed: {'; '.join(differing)}"
-        reported = differing[:_MOST_DIFFERENCES]
-        raise _NotToSeal(Park(reason, record=lambda session, row: commands.fail_job(session, row, reported)))
+    def _with_stamps(self, job: SealJob, request: SealRequest, by_provider: Provided | Waiver | None) -> Outcome:
+        """Seal the documents once and keep them, wait for their stamps, then the rest: the trail states the stamped files.
+        Where the stamps may come later, what was sealed is told without them, and again when they are there."""
+        row = self._database.read(seals.seal, job.id)
+        try:
+            if row is None or row.parts is None:
+                kept = row = self._database.write(seals.begin, job, request, now())
+                parts = self._run(job, request, by_provider, lambda run: run.keep(), kept)
+                if not isinstance(parts, dict):
+                    return parts
+                row = self._database.write(seals.keep, kept, parts, now())
+        except seals.TakenOver as error:
+            return Retry(str(error), after=_SOON, counts=False)
+        if not self._database.read(seals.is_ready, row, now()):
+            return Done(record=lambda session, due: seals.wait(session, due, now()))
+        stamped = self._database.read(orders.stamped_files, row.submission_id) if row.state == "done" else []
+        assert row.parts is not None
+        parts = row.parts
+        outcome = self._run(job, request, by_provider, lambda run: (run.finish(parts, stamped), run.archives.due), row)
+        if not isinstance(outcome, tuple):
+            return outcome
+        sealed, archives = outcome
+        digests = [part["file"]["sha256"] for part in parts["files"]]
+        complete = row.state == "done" and all(file.stamped for file in stamped)
+        return Done(
+            record=lambda session, due: commands.finish_stamped(
+                session, due, sealed, job.attempts, digests, now(), complete=complete, archives=archives
+            )
+        )
 
-
-class _NotToSeal(Exception):
-    """The order is not, or not yet, to be sealed; ``outcome`` is what becomes of its job."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
-
-
-def _finish(session: Session, row: SealJob, sealed: DocumentsSealed, attempt: int) -> None:
-    commands.finish_job(session, row, sealed, attempt, now())
+    def _by_provider(self, job: SealJob, request: SealRequest) -> Provided | Waiver | None:
+        """What came of the order that a provider signs the documents; None where there was none."""
+        if request.certsign is None:
+            return None
+        assert self._provider_sealer is not None
+        return provided(self._database, self._blobs, self._provider_sealer, job.id)
 
 
 def _outcome_of(error: BaseException, job: SealJob) -> Outcome:
     """A refusal is final; a fault of the work is tried a few times; what is missing outside is waited for."""
-    if isinstance(error, _NotToSeal):
-        return error.outcome
+    if isinstance(error, comparing.NotYetComplete):
+        return Retry(str(error), after=comparing.ORDER_WAIT, counts=False)
+    if isinstance(error, comparing.Differs):
+        found = error.differences
+        return Park(error.reason, record=lambda session, row: commands.fail_job(session, row, found))
     if isinstance(error, JobRefused):
         return Park(error.reason)
     if isinstance(error, CertificateRevoked):
         return Park(f"the certificate was revoked: {error}")
     if isinstance(error, TimeStampFailed):
         return Retry(f"no time-stamp: {error}")
-    if isinstance(error, Busy | JobNotPossible):
+    if isinstance(error, Busy | JobNotPossible | KeyUnavailable):
         return Retry(str(error))
     if isinstance(error, ServiceError):
         return Retry(error.message)
@@ -191,16 +270,39 @@ class _Attempt:
         job: SealJob,
         request: SealRequest,
         compared: Future[None],
+        by_provider: Provided | Waiver | None,
+        kept: StampedSeal | None,
+        archiver: Archiver | None,
     ) -> None:
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
-        self._request, self._compared = request, compared
+        self._request, self._compared, self._provided, self._kept = request, compared, by_provider, kept
+        self._making = self._documents
         self._fields = [value.field for value in self._request.values]
         self._written: list[str] = []
+        self.archives = Archives(settings, archiver)
 
     def seal(self) -> DocumentsSealed:
+        """Seal the documents and the audit trail."""
+        return self._with_time_stamps(self._seal)
+
+    def keep(self) -> dict[str, Any]:
+        """Seal the documents, and the combined file where one is stamped; what is to be kept of them until then."""
+        return self._with_time_stamps(self._keep)
+
+    def finish(self, parts: dict[str, Any], stamped: Sequence[StampedFile]) -> DocumentsSealed:
+        """The rest, of documents that were kept and may be stamped now."""
+        self._making = lambda _attachments, assurance, *_: [
+            self._again(read_part(part), stamped, assurance) for part in parts["files"]
+        ]
+        sealed = self.seal()
+        report = [*map(Notice.model_validate, parts["report"]), *sealed.report]
+        once = list({notice.message: notice for notice in report}.values())
+        return sealed.model_copy(update={"report": once})
+
+    def _with_time_stamps(self, do: Callable[[Assurance], R]) -> R:
         """A failing time-stamping authority is waited for a few attempts, then done without, and the report says so."""
         try:
-            return self._seal(self._sealer.assurance(now()))
+            return do(self._sealer.assurance(now()))
         except TimeStampFailed as error:
             if not domain.goes_without_time_stamp(self._job.attempts, self._settings.tsa_attempts):
                 raise
@@ -208,41 +310,100 @@ class _Attempt:
             message = f"No time-stamp could be had, the seal is PAdES B-B without one ({error})"
             missing = Notice(code="no_time_stamp", message=message)
             plain = self._sealer.assurance(now(), with_time_stamp=False)
-            return self._seal(replace(plain, notices=(missing,)))
+            return do(replace(plain, notices=(missing,)))
 
     def _seal(self, assurance: Assurance) -> DocumentsSealed:
         """A sealed file is read back and stored while the next one is made, the trail is begun beside short ones. It states
         each document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
-        drawn = {uuid for value in request.values for uuid in domain.pictures_of(value)}
-        attachments = [
-            self._blobs.get(attachment.file) if attachment.uuid in drawn else b"" for attachment in request.attachments
-        ]
+        attachments = drawn_pictures(self._blobs, request)
         place = self._sealer.place(assurance, now())
+        known_level = None if assurance.stamped or self._kept is not None else domain.LEVELS[0]
         with ThreadPoolExecutor(_AT_ONCE) as others:
-            documents = others.submit(self._documents, attachments, assurance, place, others)
+            documents = others.submit(self._making, attachments, assurance, place, others)
             if sum(len(document.pages) for document in request.documents) > _SHORT:
                 wait((documents,))
 
             def summaries() -> list[SealedSummary]:
-                return [
-                    document.summary(document.level if assurance.stamped else domain.LEVELS[0])
-                    for document in documents.result()
-                ]
+                return [document.summary(known_level or document.level) for document in documents.result()]
 
             trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, others)
             sealed = documents.result()
             levels = [document.level for document in sealed]
-            if not assurance.stamped and set(levels) - {domain.LEVELS[0]}:
+            if known_level is not None and set(levels) - {known_level}:
                 raise JobFailed("check_seal", f"a seal without time-stamp was read back as {levels}")
             return DocumentsSealed(
                 submission_id=request.submission_id,
                 seal_id=request.seal_id,
-                documents=[document.document() for document in sealed],
+                documents=[one.told(one.document) for one in sealed if one.document is not None],
+                combined=next((one.stored for one in sealed if one.document is None), None),
                 audit_trail=trail,
                 pades_level=domain.lowest_level([trail_level, *levels]),
-                report=list(assurance.notices),
+                report=[*self._report(assurance), *self.archives.notices],
+                archive_until=self.archives.until,
             )
+
+    def _keep(self, assurance: Assurance) -> dict[str, Any]:
+        request = self._request
+        attachments = drawn_pictures(self._blobs, request)
+        place = self._sealer.place(assurance, now())
+        with ThreadPoolExecutor(_AT_ONCE) as others:
+            sealed = self._documents(attachments, assurance, place, others)
+            if any(file.target == "combined" for file in files_to_stamp(request)):
+                sealed[-1].wait()
+                sealed.append(self._combined(attachments, assurance, place, others))
+            files = [one.part().kept() for one in sealed]
+        return {"files": files, "report": [notice.model_dump(mode="json") for notice in self._report(assurance)]}
+
+    def _again(self, part: Part, stamped: Sequence[StampedFile], assurance: Assurance) -> _Sealed:
+        """A file that was kept, with its stamps if it has them all; it becomes one of this attempt's."""
+        document = next((one for one in self._request.documents if one.uuid == part.document), None)
+        found = next((file for file in stamped if file.stamped and self._is_of(file, part)), None)
+        file = found.stamped if found is not None and found.stamped is not None else part.file
+        # The combined file is no document, whose later versions could be told.
+        lifted = self.archives.lift(self._blobs.get(file), stamped=assurance.stamped and document is not None)
+        stored: Future[BlobRef] = Future()
+        stored.set_result(self._store(lifted, document.uuid if document else "", self._place_for_file()))
+        level: Future[str] = Future()
+        level.set_result(lifted.level(part.level))
+        order = self._request.dutystamp
+        stamps = None
+        if found is not None and found.stamped_at is not None and order is not None:
+            stamps = DutyStamped(order.provider, list(found.serials), found.stamped_at)
+        return _Sealed(
+            document,
+            document.name if document else f"{self._request.name} (combined)",
+            part.pages,
+            hashlib.sha256(lifted.data).hexdigest(),
+            len(lifted.data),
+            part.conformance,
+            part.signature,
+            level,
+            stored,
+            stamps,
+            found.source.sha256 if found is not None else "",
+        )
+
+    def _is_of(self, file: StampedFile, part: Part) -> bool:
+        """Whether these stamps are of that part, of which an earlier seal job may have made the very file that has them."""
+        wanted = next((one for one in files_to_stamp(self._request) if one.document == part.document), None)
+        return wanted is not None and (wanted.target, wanted.document_index) == (file.target, file.document_index)
+
+    def _combined(self, attachments: Sequence[bytes], assurance: Assurance, place: Place, others: Executor) -> _Sealed:
+        """One file of all documents, made of what was filled in, and sealed here."""
+        request = self._request
+        data = [self._blobs.get(document.file) for document in request.documents]
+        filled = self._renderer.fill_and_combine(request, data, attachments, place)
+        file = self._sign(filled.reserved, assurance)
+        stored = others.submit(self._store, Lifted(file), "", self._place_for_file())
+        level = others.submit(self._sealer.check, file, pages=filled.pages, drawn=filled.drawn, fields=self._fields)
+        sha256, name = hashlib.sha256(file).hexdigest(), f"{request.name} (combined)"
+        return _Sealed(None, name, filled.pages, sha256, len(file), None, None, level, stored)
+
+    def _report(self, assurance: Assurance) -> list[Notice]:
+        """What is missing of the trail's seal, and of the documents' where they have another."""
+        more = self._provided.notices if isinstance(self._provided, Provided) and assurance.stamped else ()
+        return list({notice.message: notice for notice in (*assurance.notices, *more)}.values())
 
     def clean_up(self) -> None:
         """Remove what this attempt wrote."""
@@ -252,33 +413,45 @@ class _Attempt:
             except ServiceError as error:
                 log.warning("seal.left_behind", key=key, reason=error.message)
         self._written = []
+        self.archives.forget()
 
     def _documents(
         self, attachments: Sequence[bytes], assurance: Assurance, place: Place, others: Executor
     ) -> list[_Sealed]:
         sealed: list[_Sealed] = []
-        for document in self._request.documents:
+        for number in range(len(self._request.documents)):
             if sealed:
                 sealed[-1].wait()  # two files in memory are enough
-            sealed.append(self._document(document, attachments, assurance, place, others))
+            sealed.append(self._document(number, attachments, assurance, place, others))
         return sealed
 
     def _document(
         self,
-        document: StoredDocument,
+        number: int,
         attachments: Sequence[bytes],
         assurance: Assurance,
         place: Place,
         others: Executor,
     ) -> _Sealed:
-        data = self._blobs.get(document.file)
-        filled = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
-        file = self._sign(filled.reserved, assurance)
-        stored = others.submit(self._store, file, self._place_for_file())
-        level = others.submit(
-            self._sealer.check, file, pages=len(document.pages), drawn=filled.drawn, fields=self._fields
-        )
-        return _Sealed(document, hashlib.sha256(file).hexdigest(), len(file), filled.conformance, level, stored)
+        document, by_provider = self._request.documents[number], self._provided
+        if isinstance(by_provider, Provided):
+            self._compared.result()
+            sealed = by_provider.file(number, stamped=assurance.stamped)
+            drawn, conformance = by_provider.drawn(number), by_provider.conformance(number)
+            sealer: Finisher = by_provider.sealer
+            signature = by_provider.signature(number)
+        else:
+            data = self._blobs.get(document.file)
+            filled = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
+            sealed = self._sign(filled.reserved, assurance)
+            drawn, conformance, sealer, signature = filled.drawn, filled.conformance, self._sealer, None
+        # What is kept for its stamps is archived after them.
+        lifted = self.archives.lift(sealed, stamped=assurance.stamped and self._kept is None)
+        stored = others.submit(self._store, lifted, document.uuid, self._place_for_file())
+        pages = len(document.pages)
+        level = others.submit(_level, sealer, sealed, lifted, pages=pages, drawn=drawn, fields=self._fields)
+        sha256, size = hashlib.sha256(lifted.data).hexdigest(), len(lifted.data)
+        return _Sealed(document, document.name, pages, sha256, size, conformance, signature, level, stored)
 
     def _audit_trail(
         self,
@@ -289,10 +462,12 @@ class _Attempt:
         others: Executor,
     ) -> tuple[BlobRef, str]:
         issuer = seal_name(self._sealer.identity)
-        drawn = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries)
-        file = self._sign(drawn.reserved, assurance)
-        stored = others.submit(self._store, file, self._place_for_file())
-        level = self._sealer.check(file, pages=drawn.pages)
+        waiver = self._provided if isinstance(self._provided, Waiver) else None
+        drawn = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries, waiver)
+        sealed = self._sign(drawn.reserved, assurance)
+        lifted = self.archives.lift(sealed, stamped=assurance.stamped)
+        stored = others.submit(self._store, lifted, "", self._place_for_file())
+        level = _level(self._sealer, sealed, lifted, pages=drawn.pages)
         return stored.result(), level
 
     def _sign(self, unsigned: Reserved, assurance: Assurance) -> bytes:
@@ -302,11 +477,22 @@ class _Attempt:
     def _place_for_file(self) -> str:
         """A key of this attempt, noted down before anything is written there: what was written is nothing until the job
         ends well, else it is removed."""
-        job = self._job
-        key = domain.file_key(job.submission_id, job.id, job.attempts, len(self._written))
+        job, kept, number = self._job, self._kept, len(self._written)
+        if kept is not None and kept.parts is None:
+            key = domain.kept_key(job.submission_id, job.id, kept.revision, number)
+        else:
+            key = domain.file_key(job.submission_id, job.id, job.attempts, number)
         self._written.append(key)
         return key
 
-    def _store(self, data: bytes, key: str) -> BlobRef:
+    def _store(self, lifted: Lifted, document: str, key: str) -> BlobRef:
+        """``document`` is a uuid, empty for the trail and for what gets no archive time-stamp."""
         prefix, _, name = key.rpartition("/")
-        return self._blobs.put(data, PDF, f"{prefix}/", name=name)
+        stored = self._blobs.put(lifted.data, PDF, f"{prefix}/", name=name)
+        self.archives.keep(lifted, document, stored)
+        return stored
+
+
+def _level(sealer: Finisher, sealed: bytes, lifted: Lifted, **expected: Any) -> str:
+    """The level of the file. What is after the seal was read back when it was made."""
+    return lifted.level(sealer.check(sealed, **expected))

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import secrets
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -22,6 +23,7 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Question, Token, ValidationMaterial
+from services.rendering.sealing.signatories import ProviderIdentity
 
 log = observe.logger(__name__)
 
@@ -39,6 +41,19 @@ class TimeStampFailed(Exception):
 
 class CertificateRevoked(Exception):
     """Our own certificate, or the authority's, was revoked: nothing may be sealed with it."""
+
+
+class NotProven(Exception):
+    """Nobody proves that a certificate was not revoked; the message says what each of them did."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """An answer that a certificate was not revoked: ``kind`` is ``ocsp`` or ``crl``; ``until`` when it may be used."""
+
+    kind: str
+    answer: bytes
+    until: datetime
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ class TimeStamping:
         self,
         urls: list[str],
         timeout: float,
-        identity: SealIdentity,
+        identity: SealIdentity | ProviderIdentity,
         renderer: Renderer,
         outbound: Outbound,
         to_authorities: Outbound,
@@ -70,6 +85,7 @@ class TimeStamping:
         self._outbound, self._to_authorities = outbound, to_authorities
         self._lock = threading.Lock()
         self._known: Assurance | None = None
+        self._asked_until: datetime | None = None
 
     @property
     def configured(self) -> bool:
@@ -90,7 +106,11 @@ class TimeStamping:
 
     def stamp(self, signature: bytes) -> bytes:
         """An RFC 3161 token over ``signature``, from the first authority that gives one."""
-        return self._ask_all(signature).token
+        return self.stamp_digest(hashlib.sha256(signature).digest()).token
+
+    def stamp_digest(self, digest: bytes) -> Token:
+        """The same over what has this SHA-256. Raises TimeStampFailed."""
+        return self._ask_all(digest)
 
     def forget(self) -> None:
         """What was known is no longer so: the authority answers with another certificate or a larger token."""
@@ -99,19 +119,23 @@ class TimeStamping:
 
     # --- time-stamps
 
-    def _ask_all(self, signature: bytes) -> Token:
+    def sample(self) -> Token:
+        """A time-stamp of nothing, which tells who gives them. Raises TimeStampFailed."""
+        return self._ask_all(secrets.token_bytes(hashlib.sha256().digest_size))
+
+    def _ask_all(self, digest: bytes) -> Token:
         failures = []
         for url in self._urls:
             try:
-                return self._ask(url, signature)
+                return self._ask(url, digest)
             except (OutboundFailed, OutboundRefused, JobFailed, _BadAnswer) as error:
                 failures.append(f"{urlsplit(url).hostname}: {error.reason}")
                 log.warning("time_stamp.failed", authority=urlsplit(url).hostname, reason=error.reason)
         raise TimeStampFailed("; ".join(failures))
 
-    def _ask(self, url: str, signature: bytes) -> Token:
+    def _ask(self, url: str, digest: bytes) -> Token:
         nonce = secrets.randbits(63)
-        query = cms.time_stamp_request(signature, nonce)
+        query = cms.time_stamp_request(digest, nonce)
         address, login = _without_login(url)
         answer = self._to_authorities.post(
             address,
@@ -125,12 +149,12 @@ class TimeStamping:
             raise _BadAnswer(f"answered {answer.status}")
         if len(answer.data) > _LARGEST_ANSWER:
             raise _BadAnswer("answered too much")
-        return self._renderer.read_time_stamp(answer.data, signature, nonce)
+        return self._renderer.read_time_stamp(answer.data, digest, nonce)
 
     # --- proofs
 
     def _gather(self, now: datetime) -> Assurance:
-        sample = self._ask_all(hashlib.sha256(secrets.token_bytes(16)).digest())
+        sample = self.sample()
         size = self._identity.signer.size + len(sample.token) + _ROOM_TO_SPARE
         own_certificates = self._identity.encoded
         certificates = list(dict.fromkeys([*own_certificates, *sample.certificates]))
@@ -140,8 +164,13 @@ class TimeStamping:
         for question in self._renderer.revocation_questions(
             [own_certificates[0], sample.certificates[0]], certificates
         ):
-            if not (own_list and question.serial == f"{self._identity.chain[0].serial_number:x}"):
-                self._prove(question, certificates, proofs, now)
+            if not (own_list and question.serial == f"{self._identity.serial:x}"):
+                try:
+                    proofs.add(self.prove(question, certificates, now))
+                except NotProven as error:
+                    proofs.missing.append(
+                        f"No proof of non-revocation for {question.subject} ({error}): the level stays B-T"
+                    )
         material = ValidationMaterial(certificates, proofs.ocsp_responses, proofs.revocation_lists)
         if proofs.missing:
             # Half of the proofs prove nothing: the level stays B-T, and the file does not grow.
@@ -149,7 +178,25 @@ class TimeStamping:
         notices = tuple(Notice(code="no_revocation_data", message=message) for message in proofs.missing)
         return Assurance(size=size, stamped=True, material=material, notices=notices, until=proofs.until)
 
-    def _prove(self, question: Question, certificates: list[bytes], proofs: "_Proofs", now: datetime) -> None:
+    def refuse_revoked(self, now: datetime) -> None:
+        """Raises CertificateRevoked when somebody whom the certificates name says that one of them was revoked. Who does not
+        answer says nothing. Asked for again after some time only."""
+        with self._lock:
+            if self._asked_until is not None and now < self._asked_until:
+                return
+        certificates = self._identity.encoded
+        until = now + _PROOF_KEPT
+        for question in self._renderer.revocation_questions([certificates[0]], certificates):
+            try:
+                until = min(until, self.prove(question, certificates, now).until)
+            except NotProven as error:
+                log.info("revocation.not_told", subject=question.subject, reason=str(error))
+                until = min(until, now + _TRIED_AGAIN_AFTER)
+        with self._lock:
+            self._asked_until = until
+
+    def prove(self, question: Question, certificates: Sequence[bytes], now: datetime) -> "Proof":
+        """Have it proven that a certificate was not revoked. Raises NotProven, CertificateRevoked."""
         reasons = []
         for kind in ("ocsp", "crl"):
             for url in question.ocsp if kind == "ocsp" else question.crl:
@@ -161,10 +208,8 @@ class TimeStamping:
                     continue
                 if verdict.until is None:
                     raise CertificateRevoked(f"{question.subject}: {verdict.revoked}")
-                proofs.add(kind, answer, verdict.until)
-                return
-        why = "; ".join(reasons) or "its certificate names nobody to ask"
-        proofs.missing.append(f"No proof of non-revocation for {question.subject} ({why}): the level stays B-T")
+                return Proof(kind, answer, verdict.until)
+        raise NotProven("; ".join(reasons) or "its certificate names nobody to ask")
 
 
 def _without_login(url: str) -> tuple[str, dict[str, str]]:
@@ -190,6 +235,6 @@ class _Proofs:
     revocation_lists: list[bytes] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
-    def add(self, kind: str, answer: bytes, until: datetime) -> None:
-        (self.ocsp_responses if kind == "ocsp" else self.revocation_lists).append(answer)
-        self.until = min(self.until, until)
+    def add(self, proof: Proof) -> None:
+        (self.ocsp_responses if proof.kind == "ocsp" else self.revocation_lists).append(proof.answer)
+        self.until = min(self.until, proof.until)

@@ -14,7 +14,10 @@ from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.sealing.sealer import Sealer
+from services.rendering.protocol import Mechanism
+from services.rendering.sealing.archiving import Archiver
+from services.rendering.sealing.sealer import ProviderSealer, Sealer
+from services.rendering.sealing.signatories import ProviderIdentity
 from services.rendering.sealing.time_stamping import TimeStamping
 from services.rendering.settings import Settings
 
@@ -25,6 +28,9 @@ _WARN_BEFORE_DAYS = 60
 _OFFICE_IDLE = 600.0
 """Seconds that LibreOffice (240 MB) is kept when there is nothing to do."""
 
+_KNOWN_SEALERS = 20
+"""Certificates of providers of which it is remembered who proves that they were not revoked."""
+
 
 class Workshop:
     """One per process. ``open`` starts the children and loads the key; until then nothing is running. ``warm``: children that
@@ -34,6 +40,8 @@ class Workshop:
         self._settings, self._warm = settings, warm
         self._lock = threading.Lock()
         self._children_started = False
+        self._sealers_lock = threading.Lock()
+        self._provider_sealers: dict[tuple[str, Mechanism], ProviderSealer] = {}
 
     def open(self) -> "Workshop":
         """Idempotent, and safe when called from several threads at once. Raises UnusableCertificate."""
@@ -89,6 +97,8 @@ class Workshop:
             return certificates.load_pkcs12(
                 settings.signing_pkcs12_file, password.get_secret_value() if password is not None else None
             )
+        if settings.signing_pkcs11_module:
+            return self._identity_in_token()
         names = certificates.Names(
             settings.signing_common_name, settings.signing_organization, settings.signing_country
         )
@@ -96,10 +106,37 @@ class Workshop:
         assert directory is not None, "the settings see to it"
         return certificates.load_or_make(directory, names, settings.signing_key_type, now())
 
+    def _identity_in_token(self) -> SealIdentity:
+        from services.rendering.jobs.sealing import token_keys  # only here: it loads a library of C
+
+        settings = self._settings
+        pin = settings.signing_pkcs11_pin
+        assert settings.signing_pkcs11_module, "the settings see to it"
+        assert settings.signing_pkcs11_chain_file
+        assert settings.signing_pkcs11_token
+        assert settings.signing_pkcs11_key
+        assert pin
+        return token_keys.load_pkcs11(
+            settings.signing_pkcs11_module,
+            settings.signing_pkcs11_token,
+            settings.signing_pkcs11_key,
+            pin.get_secret_value(),
+            settings.signing_pkcs11_chain_file,
+        )
+
     @cached_property
     def anchors(self) -> list[bytes]:
         """What ``verify`` trusts (DER): the root of our own seal and the operator's list."""
         return [self.identity.encoded[-1], *certificates.read_anchors(self._settings.trust_anchors_dir)]
+
+    @property
+    def provider_anchors(self) -> list[bytes]:
+        """What the chains of providers may end in (DER), besides what an account says; read anew each time."""
+        settings = self._settings
+        return [
+            *certificates.read_anchors(settings.certsign_trust_dir),
+            *certificates.read_anchors(settings.trust_anchors_dir),
+        ]
 
     @cached_property
     def renderer(self) -> Renderer:
@@ -114,7 +151,25 @@ class Workshop:
         stamping = self.time_stamping(settings.tsa_urls, self.identity)
         return Sealer(self.identity, self.renderer, stamping, settings.signing_reason)
 
-    def time_stamping(self, urls: list[str], identity: SealIdentity) -> TimeStamping:
+    def provider_sealer(self, identity: ProviderIdentity) -> ProviderSealer:
+        """The same one for each seal with these certificates: it remembers what was found out about them."""
+        with self._sealers_lock:
+            key = (identity.sha256, identity.signatory.mechanism)
+            if (sealer := self._provider_sealers.get(key)) is None:
+                stamping = self.time_stamping(self._settings.tsa_urls, identity)
+                sealer = ProviderSealer(identity, self.renderer, stamping, self._settings.signing_reason)
+                self._provider_sealers = {**dict(list(self._provider_sealers.items())[-_KNOWN_SEALERS:]), key: sealer}
+            return sealer
+
+    @cached_property
+    def archiver(self) -> Archiver | None:
+        """None where there is no authority that gives time-stamps."""
+        settings = self._settings
+        if not settings.tsa_urls:
+            return None
+        return Archiver(self.renderer, self.time_stamping(settings.tsa_urls, self.identity), self.identity)
+
+    def time_stamping(self, urls: list[str], identity: SealIdentity | ProviderIdentity) -> TimeStamping:
         """Time-stamps of these authorities, which the operator named, for seals of this key."""
         settings = self._settings
         to_authorities = Outbound.to_operators_own(settings)

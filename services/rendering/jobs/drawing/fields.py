@@ -270,6 +270,10 @@ def _stamp(place: Place) -> Shown | None:
     return shown
 
 
+def _nothing(_place: Place) -> None:
+    """What goes there is not ours."""
+
+
 _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {
     FieldType.HEADING: _text,
     FieldType.TEXT: _text,
@@ -289,4 +293,5 @@ _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {
     FieldType.PHONE: _text,
     FieldType.VERIFICATION: _text,
     FieldType.STRIKETHROUGH: _strikethrough,
+    FieldType.DUTYSTAMP: _nothing,
 }

@@ -15,6 +15,7 @@ import pikepdf
 
 from services.rendering.jobs.pdf.refused import Refused
 
+_SEAL = "Seal "
 MALFORMED = "Malformed PDF"
 _LARGEST_TAIL = 8
 _MOST_SIGNATURES = 100
@@ -138,6 +139,18 @@ def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:
             signatures.add(value.objgen)
             yield _entry(name, value)
         waiting.extend((kid, name, kind) for kid in _reversed(node.get("/Kids")))
+
+
+def seal_in(entries: Iterable[SignatureField]) -> SignatureField | None:
+    """The last signature whose field is called as those of our seals are, else the last one: stamps and archive time-stamps
+    follow a seal."""
+    by_age = sorted(entries, key=lambda entry: entry.end)
+    return next((entry for entry in reversed(by_age) if entry.field.startswith(_SEAL)), by_age[-1] if by_age else None)
+
+
+def count(pdf: pikepdf.Pdf) -> int:
+    """How many signatures there are: one may be shown in several places."""
+    return len({entry.contents for entry in fields_of(pdf)})
 
 
 def _reversed(items: Any) -> list[Any]:

@@ -43,6 +43,7 @@ SIZES = {
     "radio": "16px; height: 16px",
     "heading": "240px; height: 24px",
     "strikethrough": "160px; height: 12px",
+    "dutystamp": "96px; height: 96px",
 }
 """CSS sizes of tags that do not say how large they are."""
 

@@ -93,8 +93,7 @@ class _Merging:
 def _lost(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> Iterator[str]:
     """What is not in the merged file as it was in its own."""
     if signatures:
-        word = "signature" if signatures == 1 else "signatures"
-        yield f"{signatures} {word} removed; a signature is only valid in its own file"
+        yield signatures_lost(signatures)
     if source.is_encrypted:
         yield "it was encrypted without a password to open it; the merged file is not encrypted"
     if len(source.attachments):
@@ -103,6 +102,12 @@ def _lost(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> I
     if changed:
         more = ", ..." if len(changed) > _MOST_NAMED else ""
         yield f"form fields have the names of others and were renamed: {', '.join(changed[:_MOST_NAMED])}{more}"
+
+
+def signatures_lost(count: int) -> str:
+    """What is said of signatures that do not come along."""
+    word = "signature" if count == 1 else "signatures"
+    return f"{count} {word} removed; a signature is only valid in its own file"
 
 
 def save(pdf: pikepdf.Pdf) -> bytes:
@@ -114,7 +119,7 @@ def save(pdf: pikepdf.Pdf) -> bytes:
 
 def _drop_signatures(pdf: pikepdf.Pdf) -> int:
     """Take the signed fields out and leave what they show on the page; returns how many there were."""
-    signed = len({entry.contents for entry in signature_fields.fields_of(pdf)})  # one may be shown in several places
+    signed = signature_fields.count(pdf)
     if not signed:
         return 0
     for page in pdf.pages:

@@ -121,8 +121,8 @@ def visible_page(page: pikepdf.Page) -> VisiblePage:
     previews are drawn by pdfium: ``prepare`` writes it back as 0, 90, 180 or 270, so that other readers agree.
     """
     inherited = _inherited(page.obj)
-    media = _box(inherited.get("/MediaBox")) or Rectangle(*LETTER)
-    box = _intersection(media, _box(inherited.get("/CropBox")) or media) or media
+    media = as_rectangle(inherited.get("/MediaBox")) or Rectangle(*LETTER)
+    box = _intersection(media, as_rectangle(inherited.get("/CropBox")) or media) or media
     unit = _number(page.obj.get("/UserUnit"))
     unit = unit if unit is not None and unit > 0 else 1.0
     rotation = _quarter_turns(inherited.get("/Rotate")) * 90
@@ -157,13 +157,13 @@ def clip(rectangle: Rectangle, visible: VisiblePage) -> Rectangle | None:
 
 def media_box(page: pikepdf.Page) -> Rectangle:
     """All of the page, in default user space; US Letter when it does not say."""
-    return _box(_inherited(page.obj).get("/MediaBox")) or Rectangle(*LETTER)
+    return as_rectangle(_inherited(page.obj).get("/MediaBox")) or Rectangle(*LETTER)
 
 
 def has_unusable_media_box(page: pikepdf.Page) -> bool:
     """A MediaBox is there, but it is no rectangle or encloses nothing."""
     inherited = _inherited(page.obj)
-    return "/MediaBox" in inherited and _box(inherited["/MediaBox"]) is None
+    return "/MediaBox" in inherited and as_rectangle(inherited["/MediaBox"]) is None
 
 
 def state_plainly(page: pikepdf.Page, visible: VisiblePage) -> None:
@@ -174,10 +174,10 @@ def state_plainly(page: pikepdf.Page, visible: VisiblePage) -> None:
     if "/UserUnit" in page.obj and _number(page.obj["/UserUnit"]) != visible.user_unit:
         del page.obj["/UserUnit"]
     corners = pikepdf.Array([Decimal(number).quantize(Decimal("0.000001")) for number in visible.box])
-    media = _box(inherited.get("/MediaBox"))
+    media = as_rectangle(inherited.get("/MediaBox"))
     if media is None:
         page.obj["/MediaBox"] = corners
-    if "/CropBox" in inherited and _box(inherited["/CropBox"]) != visible.box:
+    if "/CropBox" in inherited and as_rectangle(inherited["/CropBox"]) != visible.box:
         page.obj["/CropBox"] = corners  # of one that reaches beyond the media box poppler shows another part
 
 
@@ -214,7 +214,7 @@ def _with_ancestors(node: Any) -> Iterator[pikepdf.Dictionary]:
         node = node.get("/Parent")
 
 
-def _box(value: Any) -> Rectangle | None:
+def as_rectangle(value: Any) -> Rectangle | None:
     """Two opposite corners in any order (ISO 32000-2, 7.9.5); None when it is no rectangle or encloses nothing."""
     if not isinstance(value, pikepdf.Array) or len(value) < 4:
         return None

@@ -1,4 +1,4 @@
-"""The key and the certificates of the seal: made on first start, or the operator's own PKCS#12.
+"""The key and the certificates of the seal: made on first start, or the operator's own PKCS#12 (or PKCS#11: ``token_keys``).
 
 The private key is loaded and checked once and stays in the memory of the service's own processes; it never goes to a
 child, because children parse files from outside.
@@ -40,6 +40,10 @@ _SMALLEST_RSA = 2048
 
 class UnusableCertificate(Exception):
     """The operator's certificate or key cannot be used; the message says why and what to do."""
+
+
+class KeyUnavailable(Exception):
+    """The key, which is in a token, does not sign now; the message says why. It may later."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class SealIdentity:
     def encoded(self) -> list[bytes]:
         """The chain in DER, leaf first."""
         return [certificate.public_bytes(serialization.Encoding.DER) for certificate in self.chain]
+
+    @property
+    def serial(self) -> int:
+        """Of the leaf."""
+        return self.chain[0].serial_number
 
     @property
     def expires_at(self) -> datetime:
@@ -166,10 +175,16 @@ def load_pkcs12(path: Path, password: str | None) -> SealIdentity:
         raise UnusableCertificate(f"{path} must hold a private key and its certificate")
     if not isinstance(stored.key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
         raise UnusableCertificate(f"{path}: only RSA and elliptic curve keys can seal")
-    if isinstance(stored.key, rsa.RSAPrivateKey) and stored.key.key_size < _SMALLEST_RSA:
-        raise UnusableCertificate(f"{path}: an RSA key of {stored.key.key_size} bits is too short")
+    if isinstance(stored.key, rsa.RSAPrivateKey):
+        refuse_short(stored.key.public_key(), path)
     others = [extra.certificate for extra in stored.additional_certs]
-    return SealIdentity(stored.key, _ordered(stored.cert.certificate, others))
+    return SealIdentity(stored.key, ordered(stored.cert.certificate, others))
+
+
+def refuse_short(key: rsa.RSAPublicKey, path: Path) -> None:
+    """Raises UnusableCertificate for a key that nobody accepts; ``path`` is where its certificate is."""
+    if key.key_size < _SMALLEST_RSA:
+        raise UnusableCertificate(f"{path}: an RSA key of {key.key_size} bits is too short")
 
 
 def read_anchors(directory: Path | None) -> list[bytes]:
@@ -259,8 +274,8 @@ def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject_key)
 
 
-def _ordered(leaf: x509.Certificate, others: list[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """Leaf first, each followed by its issuer as far as the file has them."""
+def ordered(leaf: x509.Certificate, others: list[x509.Certificate]) -> tuple[x509.Certificate, ...]:
+    """The chain of ``leaf``, which comes first, each followed by its issuer as far as ``others`` have them."""
     chain, rest = [leaf], list(others)
     while chain[-1].subject != chain[-1].issuer:
         issuer = next((candidate for candidate in rest if _issued(chain[-1], candidate)), None)

@@ -12,12 +12,12 @@ from services.rendering.protocol import SealMaterial
 
 
 def material(data: bytes, signatures: Sequence[bytes]) -> SealMaterial:
-    """Collect what the last seal of ``data`` carries, and the roots of its chain and of those in ``signatures``. Raises
+    """Collect what the seal of ``data`` carries, and the roots of its chain and of those in ``signatures``. Raises
     Refused without a seal."""
     entries, _trick = signature_fields.read(data)
-    seal = max(entries, key=lambda entry: entry.end, default=None)
+    seal = signature_fields.seal_in(entries)
     if seal is None or not seal.contents:
-        raise Refused("the audit trail has no seal")
+        raise Refused("the file has no seal")
     chains = [_chain(one) for one in (seal.contents, *signatures)]
     roots = dict.fromkeys(one.dump() for chain in chains for one in chain if one.self_issued)
     with pikepdf.open(io.BytesIO(data)) as pdf:

@@ -8,7 +8,7 @@ import hashlib
 import io
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pikepdf
@@ -17,9 +17,6 @@ from asn1crypto import cms as asn1_cms
 from asn1crypto import tsp
 from asn1crypto import x509 as asn1_x509
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from contracts.types import FieldDefinition
 from services.rendering.jobs.drawing.fill import Drawn
@@ -29,6 +26,7 @@ from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pictures.placed import placed_pictures
 from services.rendering.jobs.sealing import reading, revocation
+from services.rendering.jobs.sealing.cms import PublicKey, holds, mechanism_of
 
 _SLACK = 3.0
 """Points around an area in which its text may reach: accents and descenders, rounding."""
@@ -60,7 +58,7 @@ def check(
     signed = _check_signature(data, signature, certificate)
     names = {field.uuid: name_of(field) for field in fields}
     check_values(data, drawn, names)
-    return _level(signed, store)
+    return level_of(signed, store)
 
 
 # --- values ---------------------------------------------------------------------------------------------------------------
@@ -213,10 +211,13 @@ def _check_signature(data: bytes, signature: Any, certificate: bytes) -> asn1_cm
     gap = data[before:after]
     if zero != 0 or after + rest != len(data) or gap != b"<" + signature["Contents"].hex().encode() + b">":
         raise SealBroken("the seal does not cover the whole file")
-    digest = hashlib.sha256(data[:before])
-    digest.update(data[after:])
     signed = asn1_cms.ContentInfo.load(signature["Contents"])["content"]
     (signer,) = signed["signer_infos"]
+    mechanism = mechanism_of(signer["signature_algorithm"].dump())
+    if mechanism is None:
+        raise SealBroken("the seal is signed in another way than it must be")
+    digest = hashlib.new(mechanism.hash, data[:before])
+    digest.update(data[after:])
     attributes = {attribute["type"].native: attribute["values"] for attribute in signer["signed_attrs"]}
     if attributes["message_digest"][0].native != digest.digest():
         raise SealBroken("the seal is for other content")
@@ -226,35 +227,37 @@ def _check_signature(data: bytes, signature: Any, certificate: bytes) -> asn1_cm
     if named != hashlib.sha256(certificate).digest():
         raise SealBroken("the seal names another certificate")
     key = x509.load_der_x509_certificate(certificate).public_key()
+    assert isinstance(key, PublicKey), "the certificates of seals were checked"
     content = b"\x31" + signer["signed_attrs"].dump()[1:]
-    try:
-        if isinstance(key, rsa.RSAPublicKey):
-            key.verify(signer["signature"].native, content, padding.PKCS1v15(), hashes.SHA256())
-        elif isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signer["signature"].native, content, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature as error:
-        raise SealBroken("the seal's signature does not hold") from error
+    if not holds(key, mechanism, hashlib.new(mechanism.hash, content).digest(), signer["signature"].native):
+        raise SealBroken("the seal's signature does not hold")
     return signed
 
 
-def _level(signed: asn1_cms.SignedData, store: dict[str, list[bytes]]) -> str:
-    """By what is in the file: a time-stamp was checked when it came (``time_stamp``), proofs when they were fetched."""
-    (signer,) = signed["signer_infos"]
-    tokens = [
-        a["values"][0] for a in signer["unsigned_attrs"] or () if a["type"].native == "signature_time_stamp_token"
-    ]
-    if not tokens:
+def level_of(signed: asn1_cms.SignedData, store: Mapping[str, Sequence[bytes]]) -> str:
+    """The PAdES level, short of the archive level, by what is in the file: a time-stamp was checked when it came
+    (``time_stamp``), proofs when they were fetched."""
+    if (stamp := time_stamp_of(signed)) is None:
         return "B-B"
-    stamp = tokens[0]["content"]
     certificates = [asn1_x509.Certificate.load(data) for data in store["/Certs"]]
     certificates += [choice.chosen for source in (signed, stamp) for choice in source["certificates"]]
-    leaves = [_signer_of(source) for source in (signed, stamp)]
+    leaves = [signer_of(source) for source in (signed, stamp)]
     needed = revocation.needing_proof([leaf for leaf in leaves if leaf is not None], certificates, set())
     proven = all(revocation.proven(certificate, store["/CRLs"], store["/OCSPs"]) for certificate in needed)
     return "B-LT" if proven and None not in leaves and (store["/CRLs"] or store["/OCSPs"]) else "B-T"
 
 
-def _signer_of(signed: asn1_cms.SignedData) -> asn1_x509.Certificate | None:
+def time_stamp_of(signed: asn1_cms.SignedData) -> asn1_cms.SignedData | None:
+    """The time-stamp that a signature bears."""
+    (signer,) = signed["signer_infos"]
+    for attribute in signer["unsigned_attrs"] or ():
+        if attribute["type"].native == "signature_time_stamp_token":
+            return attribute["values"][0]["content"]
+    return None
+
+
+def signer_of(signed: asn1_cms.SignedData) -> asn1_x509.Certificate | None:
+    """The certificate of who signed, as far as the CMS has it."""
     identifier = signed["signer_infos"][0]["sid"].chosen
     for choice in signed["certificates"]:
         certificate = choice.chosen

@@ -98,19 +98,19 @@ def questions(leaves: Sequence[bytes], certificates_known: Sequence[bytes]) -> l
     """For each certificate (DER) in the chains of ``leaves`` that needs a proof; ``certificates_known`` has the issuers."""
     certificates = [asn1_x509.Certificate.load(data) for data in certificates_known]
     needed = needing_proof([asn1_x509.Certificate.load(data) for data in leaves], certificates, set())
-    questions = []
-    for certificate in needed:
-        issuer = next((other for other in certificates if other.subject == certificate.issuer), None)
-        points = [point.url for point in certificate.crl_distribution_points]
-        questions.append(
-            Question(
-                subject=certificate.subject.human_friendly,
-                serial=f"{certificate.serial_number:x}",
-                ocsp=_ocsp_urls(certificate, issuer) if issuer is not None else [],
-                crl=[url for url in points if url and _is_http(url)],
-            )
-        )
-    return questions
+    return [question_about(certificate, certificates) for certificate in needed]
+
+
+def question_about(certificate: asn1_x509.Certificate, certificates: Sequence[asn1_x509.Certificate]) -> Question:
+    """Whom to ask about one certificate; ``certificates`` has its issuer."""
+    issuer = next((other for other in certificates if other.subject == certificate.issuer), None)
+    points = [point.url for point in certificate.crl_distribution_points]
+    return Question(
+        subject=certificate.subject.human_friendly,
+        serial=f"{certificate.serial_number:x}",
+        ocsp=_ocsp_urls(certificate, issuer) if issuer is not None else [],
+        crl=[url for url in points if url and _is_http(url)],
+    )
 
 
 def check_ocsp(answer: bytes, serial: int, certificates: Sequence[bytes], now: datetime) -> datetime:

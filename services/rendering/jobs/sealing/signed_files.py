@@ -31,15 +31,23 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.protocol import Reserved, SignatureText, ValidationMaterial
 
 _PRINT_AND_LOCKED = 4 + 128
-_ODD = (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError)
+ODD = (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError)
 """What pyHanko raises for files that are not as they should be."""
 
 
-class _Writer(IncrementalPdfFileWriter):  # type: ignore[misc]  # pyHanko has no types
+class Writer(IncrementalPdfFileWriter):  # type: ignore[misc]  # pyHanko has no types
     """Leaves the document's metadata as they are: its own would contradict those of a document that claims PDF/A-1."""
 
     def _update_meta(self) -> None:
         pass
+
+
+def opened(data: bytes) -> Writer:
+    """A writer of what is added to the file."""
+    writer = Writer(io.BytesIO(data), strict=False)
+    if writer.prev.encrypted:
+        writer.encrypt("")  # as everything before: what is encrypted otherwise, readers cannot read
+    return writer
 
 
 def reserve(
@@ -52,9 +60,7 @@ def reserve(
     """The signed file ``data`` with ``overlays`` and a signature for ``size`` octets, which is invisible when nothing is drawn
     but values of form fields. Raises Refused when the file is damaged."""
     try:
-        writer = _Writer(io.BytesIO(data), strict=False)
-        if writer.prev.encrypted:
-            writer.encrypt("")  # as everything before: what is encrypted otherwise, readers cannot read
+        writer = opened(data)
         signed: list[Any] = []
         looks: list[tuple[int, Rectangle, Any]] = []
         for overlay in overlays:
@@ -64,11 +70,11 @@ def reserve(
             if not overlay.values:
                 looks.append((overlay.page - 1, overlay.area, _look(writer, drawing, overlay.area)))
         if material:
-            _add_material(writer, material)
+            add_material(writer, material)
         return _reserve(writer, looks, signed, text, size)
     except Refused:
         raise
-    except _ODD as error:
+    except ODD as error:
         raise Refused("The PDF is signed and damaged: it cannot be added to.") from error
 
 
@@ -123,9 +129,9 @@ def _text(value: str | list[str]) -> Any:
     return generic.pdf_string(value)
 
 
-def _add_material(writer: IncrementalPdfFileWriter, material: ValidationMaterial) -> None:
+def add_material(writer: IncrementalPdfFileWriter, material: ValidationMaterial) -> None:
     """To what the file has of it. Left out where nobody can read that: the seal holds without, too."""
-    with suppress(*_ODD):
+    with suppress(*ODD):
         DocumentSecurityStore.supply_dss_in_writer(
             writer,
             None,
@@ -148,10 +154,10 @@ def _reserve(
     own_field = next(steps).get_object()
     others = list(signed)
     if looks:
-        _show(own_field, looks[0][2])
+        show(own_field, looks[0][2])
     for page, area, look in looks[1:]:
         field = _own_field(writer, page, area)
-        _show(field, look)
+        show(field, look)
         others.append(field)
     placeholder = SignatureObject(
         timestamp=text.signed_at.astimezone(UTC),
@@ -183,7 +189,7 @@ def _field(name: str, page: int, area: Rectangle) -> SigFieldSpec:
     return SigFieldSpec(name, on_page=page, box=box)
 
 
-def _show(field: Any, look: Any) -> None:
+def show(field: Any, look: Any) -> None:
     field[pdf_name("/AP")] = generic.DictionaryObject({pdf_name("/N"): look})
     field[pdf_name("/F")] = generic.NumberObject(_PRINT_AND_LOCKED)
 

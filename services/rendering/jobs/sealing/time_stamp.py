@@ -18,8 +18,8 @@ class _Answer(core.Sequence):  # type: ignore[misc]
     _fields = [("status", tsp.PKIStatusInfo), ("time_stamp_token", cms.ContentInfo, {"optional": True})]  # noqa: RUF012
 
 
-def read_token(response: bytes, signature: bytes, nonce: int) -> Token:
-    """The token in a TimeStampResp (RFC 3161, 2.4.2), when it is one for ``signature``.
+def read_token(response: bytes, digest: bytes, nonce: int) -> Token:
+    """The token in a TimeStampResp (RFC 3161, 2.4.2), when it is one for what has this SHA-256.
 
     Raises Refused for a refusal, garbage, another digest or nonce, or a signature that does not hold: a token that would
     make the seal invalid must not get into it.
@@ -29,7 +29,7 @@ def read_token(response: bytes, signature: bytes, nonce: int) -> Token:
         status = answer["status"]["status"].native
         if status not in ("granted", "granted_with_mods"):
             raise Refused(f"the authority refused: {_refusal(answer)}")
-        return _checked(answer["time_stamp_token"], signature, nonce)
+        return checked_token(answer["time_stamp_token"], digest, nonce)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Refused(f"the answer is not a time-stamp ({type(error).__name__})") from error
 
@@ -39,15 +39,17 @@ def _refusal(answer: _Answer) -> str:
     return " ".join([answer["status"]["status"].native, *(str(text) for text in texts)])[:200]
 
 
-def _checked(token: cms.ContentInfo, signature: bytes, nonce: int) -> Token:
+def checked_token(token: cms.ContentInfo, digest: bytes, nonce: int | None = None) -> Token:
+    """The token, when it is one for what has this SHA-256 (and answers the request with this nonce). Raises Refused, or what a
+    CMS that is none raises."""
     signed = token["content"]
     info = signed["encap_content_info"]["content"].parsed
     imprint = info["message_imprint"]
     if imprint["hash_algorithm"]["algorithm"].native != "sha256":
         raise Refused("the time-stamp uses another digest than SHA-256")
-    if imprint["hashed_message"].native != hashlib.sha256(signature).digest():
+    if imprint["hashed_message"].native != digest:
         raise Refused("the time-stamp is for something else")
-    if info["nonce"].native != nonce:
+    if nonce is not None and info["nonce"].native != nonce:
         raise Refused("the time-stamp answers another request")
     certificates = extract_certificate_info(signed)
     signer = signed["signer_infos"][0]

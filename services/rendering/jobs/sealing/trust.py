@@ -30,7 +30,8 @@ def note(kind: str, content: str) -> Note:
 
 @dataclass(frozen=True)
 class Trust:
-    """Trusted roots, what the file brings along for the check, and the time of the check."""
+    """Trusted roots, what the file brings along for the check, and the time of the check: now, or a time before, at which an
+    archive time-stamp proves that what is checked was there."""
 
     anchors: Sequence[bytes]
     store: DocumentSecurityStore | None

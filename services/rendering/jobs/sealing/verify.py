@@ -5,7 +5,8 @@ it ignores what follows the last ``%%EOF``, and other readers do not. So a signa
 
 (a) nothing but white space, and little of it, follows the last ``%%EOF``,
 (b) qpdf reads the file without having to repair its cross-reference table,
-(c) what was added since the signature is nothing, signature maintenance, or form filling that a later signature covers.
+(c) what was added since the signature is nothing, signature maintenance, or form filling that a later signature covers,
+    after which there is nothing but maintenance.
 
 So does what stands behind the CMS in the place that is kept for it, which no signature covers, unless it is zeros; and a
 signature that an earlier version of the file carries and a later one dropped is listed as one after which it was changed.
@@ -18,6 +19,7 @@ fails for another reason could not be checked. The words are those of EN 319 102
 import asyncio
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -56,6 +58,7 @@ TIME_STAMP = "ETSI.RFC3161"
 _PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
 _NO_RANGE = "its byte range is none"
 _NO_CMS = "its contents are no CMS"
+_MAINTENANCE = (ModificationLevel.NONE, ModificationLevel.LTA_UPDATES)
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
 
 
@@ -135,6 +138,7 @@ def _check_all(
     """A signature that is shown in several places is the value of as many fields; the first one names it."""
     seen: set[str] = set()
     holding: set[bytes] = set()
+    archived = _archive_times(view, entries, anchors, now)
     for number, entry in enumerate(entries):
         try:
             if entry.field in seen:
@@ -146,8 +150,9 @@ def _check_all(
                 raise _Malformed(_NO_RANGE)
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
+            kept = _kept_since(archived, embedded.signed_revision, now)
             finding = (
-                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, now))
+                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, kept))
                 if stated in _SUPPORTED
                 else _unsupported(entry, number)
             )
@@ -156,6 +161,30 @@ def _check_all(
         if finding.holds:
             holding.add(entry.contents)
         yield _tricked(finding, trick) if trick else finding
+
+
+def _archive_times(
+    view: _View, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime
+) -> list[tuple[int, datetime]]:
+    """The versions of the file with a document time-stamp that can be relied on, and their times, the newest first: each is
+    checked at the time that the one after it proves (EN 319 102-1, 5.6.3)."""
+    times: list[tuple[int, datetime]] = []
+    stamps = []
+    for entry in entries:
+        if entry.sub_filter == TIME_STAMP and _has_byte_range(entry, view.size):
+            with suppress(Exception):  # what is wrong with it is told when its turn comes
+                stamps.append(_embedded(view, entry))
+    for embedded in sorted(stamps, key=lambda one: one.signed_revision, reverse=True):
+        with suppress(Exception):
+            status = _validate_stamp(embedded, Trust(anchors, view.store, times[-1][1] if times else now))
+            if _holds(status) and status.coverage >= SignatureCoverageLevel.ENTIRE_REVISION:
+                times.append((embedded.signed_revision, status.timestamp))
+    return times
+
+
+def _kept_since(archived: list[tuple[int, datetime]], revision: int, now: datetime) -> datetime:
+    """Since when, at least, the version of the file is proven to be there; ``now`` where nothing proves it."""
+    return min((moment for later, moment in archived if later > revision), default=now)
 
 
 def _removed(data: bytes, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime) -> Iterator[_Finding]:
@@ -222,11 +251,24 @@ def _validate(
     entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust, moment: datetime | None
 ) -> PdfSignatureStatus | DocumentTimestampStatus:
     if entry.sub_filter == TIME_STAMP:
-        return asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
+        return _validate_stamp(embedded, trust)
     signer, authority = trust.context(moment), trust.context(moment)
     return asyncio.run(
         async_validate_pdf_signature(embedded, signer_validation_context=signer, ts_validation_context=authority)
     )
+
+
+def _validate_stamp(embedded: EmbeddedPdfSignature, trust: Trust) -> DocumentTimestampStatus:
+    """The proofs in the file were current when it was stamped: they count for as long as the authority's certificate does."""
+    status = asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
+    if _holds(status) or trust.now > status.signing_cert.not_valid_after:
+        return status
+    then = asyncio.run(async_validate_pdf_timestamp(embedded, trust.context(status.timestamp)))
+    return then if _holds(then) else status
+
+
+def _holds(status: DocumentTimestampStatus) -> bool:
+    return bool(status.intact and status.valid and status.trusted)
 
 
 def _drop_time_stamps(embedded: EmbeddedPdfSignature) -> bool:
@@ -448,11 +490,14 @@ def _judge(finding: _Finding, findings: list[_Finding], *, sealed_here: bool) ->
 
 
 def _only_permitted_changes(finding: _Finding, findings: list[_Finding]) -> bool:
-    level = finding.modifications
-    if level in (ModificationLevel.NONE, ModificationLevel.LTA_UPDATES):
+    if finding.modifications in _MAINTENANCE:
         return True
-    covered = any(other.holds and other.covers_file and other is not finding for other in findings)
-    return level == ModificationLevel.FORM_FILLING and covered
+    covered = any(
+        other.holds and (other.covers_file or (other.order > finding.order and other.modifications in _MAINTENANCE))
+        for other in findings
+        if other is not finding
+    )
+    return finding.modifications == ModificationLevel.FORM_FILLING and covered
 
 
 def _common_name(name: x509.Name) -> str | None:

@@ -5,6 +5,7 @@ lower-case hex. What the API did is never called signing. The event log is a has
 printed; its head is printed whole.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from datetime import datetime
 from functools import partial
 
 import pikepdf
+from asn1crypto import x509
 
 from contracts.evidence.audit_chain import START
 from contracts.fields import paper as values
+from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
@@ -26,7 +29,7 @@ from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
 from services.rendering.jobs.trail import words
-from services.rendering.protocol import SealedSummary
+from services.rendering.protocol import SealedSummary, Waiver
 from services.rendering.rules import differences
 
 PRODUCT = "Countersign"
@@ -53,17 +56,18 @@ _SHORT_HASH = 12
 _MOST_CHANGES = 12
 _PICTURE_HEIGHT = 46.0
 _LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
-_NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
+_NO_VALUE = frozenset({FieldType.HEADING}) | WITHOUT_CONTENT
 _PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
 
 
 @dataclass(frozen=True)
 class Seal:
-    """Whose seal is on the documents and on this trail, and since when."""
+    """Whose seal is on the documents and on this trail, and since when. ``waiver``: a provider was to sign the documents."""
 
     signer: str
     issuer: str
     sealed_at: datetime
+    waiver: Waiver | None = None
 
 
 class AuditTrail:
@@ -146,15 +150,50 @@ class _Sections:
                 [
                     self._text(document.name, _STRONG, width, longest=300),
                     self._text(quiet, _QUIET, width),
+                    *self._provider(document, width),
+                    *self._stamps(document, width),
                     paper.space(2),
-                    self._hash("SHA-256 as it was uploaded", document.original_sha256),
-                    paper.space(1),
-                    self._hash("SHA-256 as it was sealed", document.sealed_sha256),
+                    *self._hashes(document),
                 ],
                 gap=2,
             )
             blocks += [paper.barred(entry, ACCENT), paper.space(13)]
         return blocks
+
+    def _hashes(self, document: SealedSummary) -> list[Block]:
+        last = "SHA-256 as it was stamped" if document.stamps else "SHA-256 as it was sealed"
+        hashes = [
+            ("SHA-256 as it was uploaded", document.original_sha256),
+            ("SHA-256 as it was sealed", document.unstamped_sha256),
+            (last, document.sealed_sha256),
+        ]
+        blocks = [block for title, digest in hashes if digest for block in (paper.space(1), self._hash(title, digest))]
+        return blocks[1:]
+
+    def _stamps(self, document: SealedSummary, width: float) -> list[Block]:
+        if (stamps := document.stamps) is None:
+            return []
+        line = words.STAMPED.format(
+            serials=", ".join(stamps.serials), provider=stamps.provider, at=self._time(stamps.stamped_at)
+        )
+        return [self._text(line, _QUIET, width, longest=600)]
+
+    def _provider(self, document: SealedSummary, width: float) -> list[Block]:
+        """Who signed a document in place of this installation, or should have."""
+        if (signature := document.signature) is not None:
+            certificate = x509.Certificate.load(signature.certificate)
+            line = words.SIGNED_BY.format(
+                signer=_common_name(certificate.subject),
+                issuer=_common_name(certificate.issuer),
+                provider=signature.provider,
+                at=self._time(signature.signed_at),
+            )
+            digest = hashlib.sha256(signature.certificate).hexdigest()
+            return [self._text(line, _QUIET, width, longest=600), self._hash("SHA-256 of its certificate", digest)]
+        if (waiver := self._seal.waiver) is not None:
+            line = words.WAIVED.format(provider=waiver.provider, by=waiver.by, at=self._time(waiver.at))
+            return [self._text(line, _QUIET, width, longest=600)]
+        return []
 
     def parties(self) -> list[Block]:
         blocks = self._section("Parties")
@@ -197,9 +236,11 @@ class _Sections:
 
     def verification(self) -> list[Block]:
         """How anybody can check it, with and without us."""
+        with_stamps = any(event.event_type == "request_dutystamp" for event in self._request.trail)
+        seal_step = self._seal_step().format(signer=self._seal.signer, issuer=self._seal.issuer)
         head = self._request.trail[-1].hash if self._request.trail else START
         steps = [
-            ("The seal", words.SEAL_STEP.format(signer=self._seal.signer, issuer=self._seal.issuer)),
+            ("The seal", seal_step + (words.STAMPED_SEAL_STEP if with_stamps else "")),
             ("The documents", words.DOCUMENTS_STEP),
             ("The event log", words.LOG_STEP),
         ]
@@ -212,6 +253,10 @@ class _Sections:
         return [*self._section("How to verify"), whole]
 
     # --- parts of sections
+
+    def _seal_step(self) -> str:
+        is_provided = self._request.certsign is not None and self._seal.waiver is None
+        return words.PROVIDED_SEAL_STEP if is_provided else words.SEAL_STEP
 
     def _page(self, width: float) -> list[Block]:
         """Where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
@@ -512,3 +557,8 @@ def _moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+def _common_name(name: x509.Name) -> str:
+    native = name.native
+    return str(native.get("common_name") or native.get("organization_name") or name.human_friendly)

@@ -45,6 +45,15 @@ EVENTS = {
     "fail_sealing": "Sealing failed",
     "retry_sealing": "Sealing asked for again",
     "accept_differences": "Accepted by an admin, although it is not what was signed",
+    "request_certsign": "Signature of a provider asked for",
+    "complete_certsign": "Signed by the provider",
+    "fail_certsign": "Not signed by the provider",
+    "retry_certsign": "Signature of the provider asked for again",
+    "waive_certsign": "Signature of the provider given up",
+    "request_dutystamp": "Duty stamps asked for",
+    "complete_dutystamp": "Duty stamps put on",
+    "fail_dutystamp": "Duty stamps could not be had",
+    "retry_dutystamp": "Duty stamps asked for again",
     "complete_submission": "Submission completed",
 }
 DETAILS = {
@@ -59,6 +68,7 @@ DETAILS = {
     "acr": "assurance",
     "reason": "reason",
     "error": "error",
+    "provider": "provider",
     "ip": "IP",
     "key_id": "API key",
 }
@@ -91,6 +101,18 @@ SEAL_STEP = (
     " signature is made with the certificate of {signer}, issued by {issuer}, and covers the whole file: a single changed"
     " byte breaks it."
 )
+PROVIDED_SEAL_STEP = (
+    "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"
+    " signature of a document is made with the certificate that is named above, that of this trail with the certificate of"
+    " {signer}, issued by {issuer}. Each covers the whole file: a single changed byte breaks it."
+)
+STAMPED_SEAL_STEP = (
+    " A duty stamp is one more signature, made after the seal: the seal of a stamped document covers the file as it was sealed,"
+    " which is the beginning of the stamped one, and the stamp's signature covers all of it."
+)
+SIGNED_BY = "Signed with the certificate of {signer}, issued by {issuer}, by {provider} on {at}"
+STAMPED = "Duty stamped with {serials} by {provider} on {at}"
+WAIVED = "The signature of {provider} was waived by {by} on {at}: it is sealed with this installation's own certificate"
 DOCUMENTS_STEP = (
     "The SHA-256 of a file (sha256sum on a command line) must equal the one printed above, as it was uploaded or as it"
     " was sealed."

@@ -1,0 +1,346 @@
+"""The rows of signatures that a provider makes (``CertsignJob``, ``CertsignSigning``): one function per step.
+
+Each is a transaction. A step of an attempt is written only while that attempt is the one under way: what a later attempt, an
+operator or an erasure has changed meanwhile is not overwritten.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.events import CERTSIGN_CHANGED
+from contracts.providers import CertsignChanged, CertsignOrder, CertsignState, CertsignStatus
+from contracts.rpc.rendering import SealRequest
+from contracts.runtime.bus.outbox import emit
+from contracts.runtime.data.database import leave_work
+from services.rendering.models import CertsignJob, CertsignSigning, SealJob
+from services.rendering.rules import domain
+
+CERTIFICATE_CHANGED = "certificate_changed"
+"""The failure of a job of which some documents were signed with a certificate that the provider no longer has."""
+
+
+class TakenOver(Exception):
+    """The attempt is no longer the one under way: what it was about to write is not written."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The files of a job, and what they were prepared for."""
+
+    signings: Sequence[CertsignSigning]
+    prepared_for: Mapping[str, Any]
+    assurance: Mapping[str, Any]
+
+
+# --- reading --------------------------------------------------------------------------------------------------------------
+
+
+def job(session: Session, job_id: int) -> CertsignJob | None:
+    """The provider's part of the seal job with this id, None where there is none."""
+    return session.get(CertsignJob, job_id)
+
+
+def seal_job(session: Session, job_id: int) -> SealJob | None:
+    """The seal job that waits for it."""
+    return session.get(SealJob, job_id)
+
+
+def signings(session: Session, job_id: int) -> list[CertsignSigning]:
+    """The documents that were prepared for a job, in order."""
+    query = sa.select(CertsignSigning).where(CertsignSigning.job_id == job_id).order_by(CertsignSigning.number)
+    return list(session.scalars(query))
+
+
+def refusal_of(session: Session, settings_mark: str) -> str | None:
+    """Why the provider refused these very settings, where it counts refusals and nobody has had them tried again since."""
+    query = sa.select(CertsignJob.last_error).where(CertsignJob.settings_mark == settings_mark, CertsignJob.counted)
+    return session.scalar(query.limit(1))
+
+
+def last_signed_at(session: Session, provider: str) -> datetime | None:
+    """When all documents of a submission were last signed there."""
+    signed = (CertsignJob.provider == provider, CertsignJob.state == "done", CertsignJob.waived_at.is_(None))
+    return session.scalar(sa.select(sa.func.max(CertsignJob.finished_at)).where(*signed, CertsignJob.failure.is_(None)))
+
+
+def oldest_pending(session: Session) -> datetime | None:
+    """Since when the job that has waited longest for its provider does so."""
+    return session.scalar(sa.select(sa.func.min(CertsignJob.created_at)).where(CertsignJob.state == "due"))
+
+
+def waiting(session: Session, now: datetime) -> list[CertsignJob]:
+    """Of each provider that is away the oldest job that waits for a later attempt."""
+    query = (
+        sa.select(CertsignJob)
+        .where(CertsignJob.state == "due", CertsignJob.away, CertsignJob.next_attempt_at > now)
+        .order_by(CertsignJob.id)
+    )
+    oldest: dict[str, CertsignJob] = {}
+    for row in session.scalars(query):
+        oldest.setdefault(row.provider, row)
+    return list(oldest.values())
+
+
+def over(session: Session, before: datetime) -> list[CertsignJob]:
+    """Rows whose seal job ended before that moment: nothing of them is needed any more, and no attempt is under way."""
+    ended = (
+        sa.select(CertsignJob)
+        .join(SealJob, SealJob.id == CertsignJob.id)
+        .where(SealJob.finished_at < before, CertsignJob.preparation > 0)
+    )
+    return list(session.scalars(ended.order_by(CertsignJob.id).limit(100)))
+
+
+def prepared_keys(row: CertsignJob) -> list[str]:
+    """Where files that were prepared for this job may be."""
+    return [
+        domain.prepared_key(row.submission_id, row.id, preparation, number)
+        for preparation in range(1, row.preparation + 1)
+        for number in range(row.documents)
+    ]
+
+
+# --- the way of a job -----------------------------------------------------------------------------------------------------
+
+
+def begin(session: Session, job_id: int, request: SealRequest, request_id: str | None, now: datetime) -> None:
+    """Have the provider asked; the seal job waits for it."""
+    assert request.certsign is not None
+    row = CertsignJob(
+        id=job_id,
+        seal_id=request.seal_id,
+        submission_id=request.submission_id,
+        request_id=request_id,
+        provider=request.certsign.provider,
+        order=request.certsign.model_dump(mode="json"),
+        preparation=0,
+        documents=len(request.documents),
+        authorization=1,
+        faults=0,
+        away=False,
+        counted=False,
+        created_at=now,
+        next_attempt_at=now,
+        state="due",
+        attempts=0,
+    )
+    session.add(row)
+
+
+def begin_preparation(session: Session, attempt: CertsignJob) -> CertsignJob:
+    """Note down that files are about to be prepared, so that they are found whatever is killed; those before are void."""
+    row = _held(session, attempt)
+    row.preparation += 1
+    row.prepared_for = row.assurance = None
+    _forget_permission(row)
+    session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == row.id))
+    return row
+
+
+def keep_prepared(session: Session, attempt: CertsignJob, prepared: Prepared) -> CertsignJob:
+    """The files are what will be signed, from now on."""
+    row = _held(session, attempt)
+    row.prepared_for, row.assurance = dict(prepared.prepared_for), dict(prepared.assurance)
+    session.add_all(prepared.signings)
+    return row
+
+
+def note_settings(session: Session, attempt: CertsignJob, settings_mark: str) -> CertsignJob:
+    """Note down which settings are about to be tried."""
+    row = _held(session, attempt)
+    row.settings_mark = settings_mark
+    return row
+
+
+def note_refusal(session: Session, attempt: CertsignJob, reason: str) -> None:
+    """The provider refused these settings and counts that: they are not tried again, by whichever submission."""
+    row = _held(session, attempt)
+    row.counted, row.last_error = True, reason
+
+
+def keep_grant(session: Session, attempt: CertsignJob, grant: str, until: datetime) -> CertsignJob:
+    """The provider permits what was asked; ``grant`` is sealed."""
+    row = _held(session, attempt)
+    row.grant, row.grant_until, row.session, row.session_until = grant, until, None, None
+    return row
+
+
+def keep_session(session: Session, attempt: CertsignJob, provider_session: str, until: datetime) -> CertsignJob:
+    """The provider wants to be asked later, with this ``provider_session``, which is sealed."""
+    row = _held(session, attempt)
+    row.session, row.session_until = provider_session, until
+    return row
+
+
+def begin_authorization(session: Session, attempt: CertsignJob) -> CertsignJob:
+    """The permission is worth nothing any more: ask for another one."""
+    row = _held(session, attempt)
+    _forget_permission(row)
+    return row
+
+
+def keep_signatures(
+    session: Session, attempt: CertsignJob, signatures: Mapping[int, bytes], now: datetime
+) -> CertsignJob:
+    """These signatures, which were verified, by the numbers of their documents. None takes another's place."""
+    row = _held(session, attempt)
+    _forget_permission(row)
+    for number, signature in signatures.items():
+        this = (CertsignSigning.job_id == row.id, CertsignSigning.number == number, CertsignSigning.signature.is_(None))
+        session.execute(sa.update(CertsignSigning).where(*this).values(signature=signature, signed_at=now))
+    return row
+
+
+def finish(session: Session, row: CertsignJob, now: datetime) -> None:
+    """Everything is signed: say so, and have the documents finished."""
+    row.failure, row.order = None, None
+    _forget_permission(row)
+    _tell(session, row, CertsignStatus.SIGNED, now)
+    _go_on(session, row, now)
+
+
+def wait(session: Session, row: CertsignJob, failure: str, now: datetime, *, away: bool = False) -> None:
+    """The provider did not do it, and will be asked again: say so. ``away``: it did not even tell its certificate."""
+    row.failure, row.away = failure, away
+    if row.state != "due":
+        return  # it was the last attempt
+    _tell(session, row, CertsignStatus.PENDING, now, row.last_error, row.next_attempt_at)
+
+
+def fail(session: Session, row: CertsignJob, failure: str, now: datetime) -> None:
+    """Somebody has to look at it: say so. The seal job keeps waiting, with its request."""
+    row.failure, row.away = failure, False
+    _forget_permission(row)
+    _tell(session, row, CertsignStatus.FAILED, now, row.last_error)
+
+
+def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -> None:
+    """Ask the provider again now, as ``order`` says. Settings that it refused may be tried again."""
+    row = _named(session, seal_id)
+    if row is None or row.state == "done" or row.order is None:
+        return
+    if row.failure == CERTIFICATE_CHANGED:
+        _forget_signings(session, row)
+        row.prepared_for = None
+    for refused in session.scalars(sa.select(CertsignJob).where(CertsignJob.provider == order.provider)):
+        refused.counted = False
+    row.order, row.provider = order.model_dump(mode="json"), order.provider
+    if row.state == "due" and row.leased_until is not None:
+        return  # it is being tried just now; the next attempt does as ``order`` says
+    _forget_permission(row)
+    row.retry(now)
+    _tell(session, row, CertsignStatus.PENDING, now)
+
+
+def waive(session: Session, seal_id: str, waived_by: str, now: datetime) -> None:
+    """Seal with the local certificate instead, because a person decided so. Not where everything was signed already."""
+    row = _named(session, seal_id)
+    if row is None or row.state == "done" or row.order is None:
+        return
+    row.state, row.finished_at, row.leased_until, row.leased_by = "done", now, None, None
+    row.waived_by, row.waived_at, row.order = waived_by, now, None
+    _forget_permission(row)
+    _forget_signings(session, row)
+    _tell(session, row, CertsignStatus.FAILED, now, "the provider's signature was waived")
+    _go_on(session, row, now)
+
+
+def hurry(session: Session, provider: str, now: datetime) -> None:
+    """The provider answers again: whoever waits for it need not wait any longer."""
+    late = (CertsignJob.state == "due", CertsignJob.provider == provider, CertsignJob.next_attempt_at > now)
+    free = sa.or_(CertsignJob.leased_until.is_(None), CertsignJob.leased_until <= now)
+    session.execute(sa.update(CertsignJob).where(*late, free, CertsignJob.away).values(next_attempt_at=now))
+    leave_work(session, CertsignJob.__tablename__)
+
+
+def hurry_one(session: Session, job_id: int, now: datetime) -> None:
+    """What the job waited for is there."""
+    row = session.scalar(sa.select(CertsignJob).where(CertsignJob.id == job_id).with_for_update())
+    if row is not None and row.state == "due":
+        row.next_attempt_at = now
+
+
+def erase(session: Session, submission_id: int, now: datetime) -> list[str]:
+    """Forget what a submission's documents were prepared as, and what the provider was asked for. Returns blobs to remove."""
+    keys: list[str] = []
+    query = sa.select(CertsignJob).where(CertsignJob.submission_id == submission_id).with_for_update()
+    for row in session.scalars(query):
+        keys += prepared_keys(row)
+        if row.state != "done":
+            row.state, row.finished_at, row.last_error, row.failure = "done", now, None, "erased"
+        row.order = row.prepared_for = row.assurance = row.waived_by = None
+        _forget_permission(row)
+        _forget_signings(session, row)
+    return keys
+
+
+def forget(session: Session, job_id: int) -> None:
+    """Nothing is left of a job's files. That and when the provider signed stays known for as long as the seal job is."""
+    session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == job_id))
+    cleared = {"preparation": 0, "order": None, "prepared_for": None, "assurance": None, "settings_mark": None}
+    session.execute(sa.update(CertsignJob).where(CertsignJob.id == job_id).values(**cleared))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------
+
+
+def _named(session: Session, seal_id: str) -> CertsignJob | None:
+    return session.scalar(sa.select(CertsignJob).where(CertsignJob.seal_id == seal_id).with_for_update())
+
+
+def _held(session: Session, attempt: CertsignJob) -> CertsignJob:
+    """The row as it is, locked. Raises TakenOver when it is not this attempt's any more."""
+    row = session.scalar(sa.select(CertsignJob).where(CertsignJob.id == attempt.id).with_for_update())
+    if (
+        row is None
+        or row.state != "due"
+        or (row.attempts, row.preparation) != (attempt.attempts, attempt.preparation)
+        or row.authorization != attempt.authorization
+    ):
+        raise TakenOver(f"job {attempt.id}, attempt {attempt.attempts}")
+    return row
+
+
+def _forget_permission(row: CertsignJob) -> None:
+    """The next request is another one."""
+    row.authorization += 1
+    row.grant = row.grant_until = row.session = row.session_until = None
+
+
+def _forget_signings(session: Session, row: CertsignJob) -> None:
+    session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == row.id))
+
+
+def _go_on(session: Session, row: CertsignJob, now: datetime) -> None:
+    waiting_job = session.scalar(sa.select(SealJob).where(SealJob.id == row.id).with_for_update())
+    if waiting_job is not None and waiting_job.state == domain.WAITING:
+        waiting_job.make_due(now)
+        leave_work(session, SealJob.__tablename__)
+
+
+def _tell(
+    session: Session,
+    row: CertsignJob,
+    status: CertsignStatus,
+    now: datetime,
+    message: str | None = None,
+    next_attempt_at: datetime | None = None,
+) -> None:
+    signatory = (row.prepared_for or {}).get("signatory", {})
+    state = CertsignState(
+        status=status,
+        provider=row.provider,
+        message=message,
+        at=now,
+        next_attempt_at=next_attempt_at,
+        subject=signatory.get("subject"),
+        valid_to=signatory.get("valid_to"),
+        waived_by=row.waived_by,
+    )
+    changed = CertsignChanged(submission_id=row.submission_id, seal_id=row.seal_id, state=state)
+    emit(session, CERTSIGN_CHANGED, changed, subject=f"submission:{row.submission_id}")

@@ -1,0 +1,1 @@
+"""Duty stamps: where they go on a file, and whether a provider put them there."""

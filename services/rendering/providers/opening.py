@@ -1,0 +1,62 @@
+"""From an order to the provider that it names."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from contracts.evidence.sealed_text import NotOurs, unseal
+from contracts.providers import CERTSIGN, CertsignOrder, CertsignSettings
+from contracts.runtime.outbound import Outbound
+from services.rendering.providers.certsign import CertificateProvider
+from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.failures import ProviderFailed
+from services.rendering.providers.worker import WorkerProvider
+
+_MOST = 32
+
+OpenProvider = Callable[[CertsignSettings], CertificateProvider]
+
+
+def settings_of(order: CertsignOrder, link_secret: str) -> CertsignSettings:
+    """What the account said of its provider. Raises ProviderFailed when it cannot be read here."""
+    try:
+        return CertsignSettings.model_validate_json(unseal(link_secret, CERTSIGN, order.settings))
+    except (NotOurs, ValidationError):
+        # Not from the error: it may quote a secret.
+        raise ProviderFailed(
+            "settings_unreadable",
+            "the provider's settings cannot be read: LINK_SECRET was changed since they were stored, save them again",
+            retryable=False,
+        ) from None
+
+
+def host_of(settings: CertsignSettings) -> str:
+    """What people call the provider."""
+    return urlsplit(settings.url).hostname or settings.provider
+
+
+class Providers:
+    """The providers that were asked lately, which remember what can be asked for again, as a token. Thread-safe."""
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+        self._lock = threading.Lock()
+        self._opened: OrderedDict[str, CertificateProvider] = OrderedDict()
+
+    def open(self, settings: CertsignSettings) -> CertificateProvider:
+        """The provider of these settings. Raises ProviderFailed when they are not ones of any."""
+        name = settings.model_dump_json()
+        with self._lock:
+            provider = self._opened.pop(name, None) or self._made(settings)
+            self._opened[name] = provider
+            while len(self._opened) > _MOST:
+                self._opened.popitem(last=False)
+            return provider
+
+    def _made(self, settings: CertsignSettings) -> CertificateProvider:
+        if settings.provider == "worker":
+            return WorkerProvider(settings, self._outbound)
+        return CscProvider(settings, self._outbound)

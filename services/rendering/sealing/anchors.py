@@ -1,0 +1,16 @@
+"""The certificates that an account trusts its provider's chain to end in."""
+
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificates
+
+from contracts.providers import CertsignSettings
+from services.rendering.providers.failures import ProviderFailed
+
+
+def anchors_of(settings: CertsignSettings) -> list[bytes]:
+    """The account's own anchors in DER. Raises ProviderFailed."""
+    try:
+        certificates = [one for pem in settings.trust_anchors for one in load_pem_x509_certificates(pem.encode())]
+    except ValueError as error:
+        raise ProviderFailed("not_configured", "trust_anchors holds no certificate", retryable=False) from error
+    return [certificate.public_bytes(Encoding.DER) for certificate in certificates]

@@ -1,0 +1,69 @@
+"""What a provider of certificates is good for, tried out for an admin: its certificate, and a signature of a random hash."""
+
+import os
+
+from contracts.providers import CertsignOrder, CertsignSettings
+from contracts.rpc.rendering import CertsignCheck, CheckCertsign
+from contracts.runtime.clock import now, uuid7
+from contracts.runtime.data.database import Database
+from services.rendering import certsigning
+from services.rendering.children.pool import JobFailed, JobRefused
+from services.rendering.protocol import Signatory
+from services.rendering.providers.certsign import CertificateProvider, Credential, Pending
+from services.rendering.providers.failures import ProviderFailed
+from services.rendering.providers.opening import OpenProvider, host_of, settings_of
+from services.rendering.sealing.anchors import anchors_of
+from services.rendering.sealing.workshop import Workshop
+
+_PERSON = "The provider wants a person to confirm it, and a seal is made when nobody is there"
+_LABEL = "Test of the connection"
+
+
+class CertsignChecks:
+    """Thread-safe; remembers nothing."""
+
+    def __init__(self, database: Database, workshop: Workshop, open_provider: OpenProvider, link_secret: str) -> None:
+        self._database, self._workshop = database, workshop
+        self._open_provider, self._secret = open_provider, link_secret
+
+    def check(self, request: CheckCertsign) -> CertsignCheck:
+        """Ask for the certificate, and for a signature if that is wished. Raises nothing that a provider does wrong: that is
+        the answer's ``problem``."""
+        try:
+            settings = settings_of(CertsignOrder(settings=request.settings, provider=""), self._secret)
+        except ProviderFailed as failed:
+            return CertsignCheck(provider="", problem=failed.message)
+        name = host_of(settings)
+        found = CertsignCheck(provider=name, last_signed_at=self._database.read(certsigning.last_signed_at, name))
+        try:
+            provider = self._open_provider(settings)
+            credential = provider.credential()
+            if isinstance(credential, Pending):
+                return found.model_copy(update={"problem": _PERSON})
+            signatory = self._signatory(settings, credential)
+            known = {"subject": signatory.subject, "valid_to": signatory.valid_to}
+            found = found.model_copy(update=known)
+            problem = self._sign(provider, credential, signatory) if request.sign else None
+        except ProviderFailed as failed:
+            problem = failed.message
+        except JobRefused as refused:
+            problem = refused.reason
+        except JobFailed as failed:
+            problem = str(failed)
+        return found.model_copy(update={"problem": problem})
+
+    def _signatory(self, settings: CertsignSettings, credential: Credential) -> Signatory:
+        anchors = [*self._workshop.provider_anchors, *anchors_of(settings)]
+        return self._workshop.renderer.check_chain(credential.chain, credential.mechanisms, anchors, now())
+
+    def _sign(self, provider: CertificateProvider, credential: Credential, signatory: Signatory) -> str | None:
+        """What is wrong, None when a signature was made that holds."""
+        mechanism, key = signatory.mechanism, f"check-{uuid7()}"
+        hashes = (os.urandom(int(mechanism.hash.removeprefix("sha")) // 8),)
+        grant = provider.authorize(credential, hashes, mechanism, _LABEL, idempotency_key=f"{key}-authorize")
+        if isinstance(grant, Pending):
+            return _PERSON if grant.poll_after is None else None
+        signatures = provider.sign(credential, grant, hashes, mechanism, idempotency_key=f"{key}-sign")
+        if not isinstance(signatures, Pending):  # else it is at work, which is all that can be told now
+            self._workshop.renderer.check_signatures(signatory.chain[0], mechanism, hashes, signatures)
+        return None
