@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT, Event, LinkReplaced
+from contracts.events import MAIL_FAILED, MAIL_SENT, Admins, Event, LinkReplaced
 from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import for_update, insert_into
@@ -14,7 +14,7 @@ from contracts.runtime.monitoring import observe
 from services.notifications import domain, replaced_links
 from services.notifications.domain import Kind
 from services.notifications.messages.composing import Mail
-from services.notifications.models import MailRow, OutgoingRow, SubmissionRow
+from services.notifications.models import KnownAdmins, MailRow, OutgoingRow, SubmissionRow
 
 log = observe.logger(__name__)
 
@@ -79,6 +79,16 @@ def replace_link(session: Session, event_id: str, replaced: LinkReplaced, now: d
         return
     if locked_submission(session, replaced.submission_id).erased_at is None:
         replaced_links.replace(session, replaced.submission_id, replaced.slug, now)
+
+
+def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
+    """Remember who the admins are; news that come twice or late change nothing."""
+    if not first_time(session, "keep_admins", event_id):
+        return
+    statement = insert_into(session, KnownAdmins).values(id=1, emails=admins.emails, revision=admins.revision)
+    changed = {"emails": statement.excluded.emails, "revision": statement.excluded.revision}
+    newer = KnownAdmins.revision < statement.excluded.revision
+    session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))
 
 
 def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ Pure: an event in, plans of letters out. What they say is ``composing``'s.
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 
 from contracts.events import (
@@ -14,6 +15,7 @@ from contracts.events import (
     DeclineMail,
     InvitationDue,
     MailedFile,
+    ProviderProblem,
     Recipient,
     ReminderDue,
     WebhookDisabled,
@@ -34,6 +36,8 @@ class Kind(StrEnum):
     WRONG_RECIPIENT = "wrong_recipient"
     ONE_TIME_CODE = "one_time_code"
     WEBHOOK_DISABLED = "webhook_disabled"
+    PROVIDER_PROBLEM = "provider_problem"
+    STAMP_BALANCE_LOW = "stamp_balance_low"
 
 
 @dataclass(frozen=True)
@@ -167,8 +171,37 @@ def one_time_code(due: CodeDue) -> list[Letter]:
 
 def webhook_disabled(event_id: str, disabled: WebhookDisabled) -> list[Letter]:
     """Tell the admins."""
-    emails = _distinct(address for admin in disabled.admins for address in addresses.split(admin))
-    return [Letter(Kind.WEBHOOK_DISABLED, _key(Kind.WEBHOOK_DISABLED, event_id, email), email) for email in emails]
+    return [
+        Letter(Kind.WEBHOOK_DISABLED, _key(Kind.WEBHOOK_DISABLED, event_id, email), email)
+        for email in _addresses(disabled.admins)
+    ]
+
+
+def provider_problem(problem: ProviderProblem, admins: Sequence[str], at: datetime) -> list[Letter]:
+    """Tell the admins, once an hour of the same trouble: it may be that of many submissions."""
+    trouble = f"{problem.feature} {problem.provider} {problem.message}"
+    subject = f"{hashlib.sha256(trouble.encode()).hexdigest()[:32]} {at:%Y-%m-%dT%H}"
+    return [
+        Letter(
+            kind=Kind.PROVIDER_PROBLEM,
+            key=_key(Kind.PROVIDER_PROBLEM, subject, email),
+            to_address=email,
+            link=problem.submission_link,
+        )
+        for email in _addresses(admins)
+    ]
+
+
+def stamp_balance_low(event_id: str, admins: Sequence[str]) -> list[Letter]:
+    """Tell the admins."""
+    return [
+        Letter(Kind.STAMP_BALANCE_LOW, _key(Kind.STAMP_BALANCE_LOW, event_id, email), email)
+        for email in _addresses(admins)
+    ]
+
+
+def _addresses(admins: Sequence[str]) -> list[str]:
+    return _distinct(address for admin in admins for address in addresses.split(admin))
 
 
 def fits(files: Iterable[MailedFile], most_bytes: int) -> bool:

@@ -28,6 +28,16 @@ class SubmissionRow(Base):
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
+class KnownAdmins(Base):
+    """One row, id 1, once the gateway has said who they are: they hear of providers that do not do what is needed."""
+
+    __tablename__ = "admins"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    emails: Mapped[list[str]] = mapped_column(Json)
+    revision: Mapped[int] = mapped_column(sa.Integer)
+
+
 class ReplacedLinkRow(Base):
     """A signing link that is no longer valid, by the digest of its slug: what comes late with it is not sent."""
 

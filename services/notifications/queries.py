@@ -13,7 +13,7 @@ from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import LARGEST_ID, page, stored_id
 from contracts.types import Page, Pagination
 from services.notifications.messages.composing import file_name
-from services.notifications.models import MailRow, PhoneMessageRow
+from services.notifications.models import KnownAdmins, MailRow, PhoneMessageRow
 
 STATES = {"due": "pending", "done": "sent", "parked": "failed"}
 
@@ -97,3 +97,9 @@ def _mail(row: MailRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "sent_at": row.finished_at if row.state == "done" else None,
     }
+
+
+def admins(session: Session) -> list[str] | None:
+    """The addresses of the admins, as the gateway said last; None while it has said nothing."""
+    known = session.get(KnownAdmins, 1)
+    return known.emails if known is not None else None

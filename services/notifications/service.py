@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from contracts import events
 from contracts.envelope import Envelope
-from contracts.errors import not_found
+from contracts.errors import ServiceError, not_found
 from contracts.rpc import health
 from contracts.rpc import notifications as rpc
 from contracts.runtime.bus.told import tells_events
@@ -71,6 +71,21 @@ class NotificationsService:
         mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)
         self._accept("webhook_disabled", envelope, mails)
 
+    @subscribes(events.PROVIDER_PROBLEM_DUE)
+    def on_provider_problem_due(self, envelope: Envelope, data: events.ProviderProblem) -> None:
+        base_url = self.context.settings.base_url
+        mails = composing.provider_problems(data, self._admins(), envelope.occurred_at, base_url)
+        self._accept("provider_problem_due", envelope, mails, data.submission_id)
+
+    @subscribes(events.STAMP_BALANCE_LOW)
+    def on_stamp_balance_low(self, envelope: Envelope, data: events.StampBalanceLow) -> None:
+        mails = composing.stamp_balances_low(envelope.id, data, self._admins())
+        self._accept("stamp_balance_low", envelope, mails)
+
+    @subscribes(events.ADMINS_CHANGED)
+    def on_admins_changed(self, envelope: Envelope, data: events.Admins) -> None:
+        self.context.database.write(commands.keep_admins, envelope.id, data)
+
     @subscribes(events.SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: events.Erased) -> None:
         self.context.database.write(commands.erase, envelope.id, data.submission_id, now(), phone_messages.erase)
@@ -97,6 +112,12 @@ class NotificationsService:
     @handles(health.PING["notifications"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()
+
+    def _admins(self) -> Sequence[str]:
+        """Their addresses. Raises ServiceError while the gateway has not said who they are: the event comes again."""
+        if (emails := self.context.database.read(queries.admins)) is None:
+            raise ServiceError("unavailable", "The gateway has not said yet who the admins are")
+        return emails
 
     def _accept(
         self,

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.fields import conditions, paper
 from contracts.fields import values as rules
+from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.fields.rules import is_empty
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from services.submissions.planning.creation import Basis, Plan
 
 MOST_NAMED = 50
-_UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE, FieldType.STRIKETHROUGH}
+_UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE} | WITHOUT_CONTENT
 """Pictures, lines and names of files fit into any area."""
 _SOME_ID = 10**7
 _PERSON = ("name", "email", "phone")

@@ -29,7 +29,7 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.reading import present, queries
-from services.submissions.rules import domain, filling, formats, placeholders
+from services.submissions.rules import domain, filling, formats, placeholders, providers
 from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
@@ -59,6 +59,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     elif opened.state is FormState.COMPLETED:
         links = site.expiring(now)
         page.sealing_status = opened.row.sealing_status
+        page.waits_for_provider = providers.waiting(opened.row.certsign, opened.row.dutystamp)
         page.results = present.result_links(opened.row, links)
         page.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
         page.completed_redirect_url = _redirect(opened)

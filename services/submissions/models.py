@@ -41,7 +41,8 @@ class SubmissionRow(Base):
     ``unfinished`` is true until the last party has signed: only such ones expire. ``search`` is the lower-cased name and
     the searchable details of all submitters. ``trail_hash`` and ``trail_at`` are those of the last line of the trail.
     ``drafts`` caches the partly filled documents of ``values_version``. ``invitees`` are the parties that another one has yet
-    to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements.
+    to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements. ``certsign`` and
+    ``dutystamp`` are how far providers are (``rules.providers``), None before the sealing and where none is asked.
     """
 
     __tablename__ = "submissions"
@@ -75,6 +76,8 @@ class SubmissionRow(Base):
     preferences: Mapped[dict[str, Any]] = mapped_column(Json)
     details: Mapped[dict[str, Any]] = mapped_column(Json)
     variables: Mapped[dict[str, Any]] = mapped_column(Json)
+    certsign: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    dutystamp: Mapped[dict[str, Any] | None] = mapped_column(Json)
     results: Mapped[dict[str, Any] | None] = mapped_column(Json)
     drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
     invitees: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
@@ -127,7 +130,8 @@ class SnapshotRow(Base):
     """What the submission was made from, copied: editing or deleting the template never touches signing.
 
     ``documents`` are StoredDocuments, ``fields`` FieldDefinitions with the overrides of this submission (those of the
-    parties that take part), ``parties`` Parties, ``account`` the account's settings.
+    parties that take part), ``parties`` Parties, ``account`` the account's settings. ``certsign`` (a CertsignOrder) and
+    ``dutystamp`` (a DutystampOrder) are what providers are asked for; the settings in them are sealed.
     """
 
     __tablename__ = "snapshots"
@@ -138,6 +142,8 @@ class SnapshotRow(Base):
     fields: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     parties: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     account: Mapped[dict[str, Any]] = mapped_column(Json)
+    certsign: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    dutystamp: Mapped[dict[str, Any] | None] = mapped_column(Json)
 
     __table_args__ = tuple(
         sa.Index(

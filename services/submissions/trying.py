@@ -9,7 +9,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.runtime.data.staging import StagedFiles
-from services.submissions import bulk, fitting
+from services.submissions import bulk, fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Basis, Limits, Plan
 from services.submissions.planning.preparing import Preparer
@@ -34,6 +34,7 @@ def try_out(
                 plan = creation.plan_submission(command, its_basis, limits, now)
                 plans.append(plan)
                 fitting.refuse(preparer.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
+                stamping.refuse(preparer.bus, command.dutystamp, its_basis.documents, plan.fields)
                 with stage() as files:
                     preparer.prepare(files, plan.sources)
         except ServiceError as refused:

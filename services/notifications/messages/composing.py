@@ -19,8 +19,10 @@ from contracts.events import (
     InvitationDue,
     MailContext,
     MailedFile,
+    ProviderProblem,
     Recipient,
     ReminderDue,
+    StampBalanceLow,
     WebhookDisabled,
     WrongRecipientMail,
 )
@@ -131,6 +133,32 @@ def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -
         "base_url": base_url,
     }
     return [_mail(letter, "Countersign", facts) for letter in domain.webhook_disabled(event_id, disabled)]
+
+
+def provider_problems(problem: ProviderProblem, admins: Sequence[str], at: datetime, base_url: str) -> list[Mail]:
+    facts = {
+        "account": "Countersign",
+        "logo": None,
+        "feature": problem.feature,
+        "provider": one_line(problem.provider, 200),
+        "message": one_line(problem.message, 1000),
+        "submission": one_line(problem.submission_name, 150),
+        "number": problem.submission_id,
+        "link": problem.submission_link,
+        "base_url": base_url,
+    }
+    return [_mail(letter, "Countersign", facts) for letter in domain.provider_problem(problem, admins, at)]
+
+
+def stamp_balances_low(event_id: str, low: StampBalanceLow, admins: Sequence[str]) -> list[Mail]:
+    facts = {
+        "account": "Countersign",
+        "logo": None,
+        "provider": one_line(low.provider, 200),
+        "balance": low.balance,
+        "alert_below": low.alert_below,
+    }
+    return [_mail(letter, "Countersign", facts) for letter in domain.stamp_balance_low(event_id, admins)]
 
 
 def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[str, Any]:

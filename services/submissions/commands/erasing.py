@@ -92,7 +92,8 @@ def own_documents(documents: Iterable[dict[str, Any]]) -> list[str]:
 def blobs_in(results: dict[str, Any]) -> list[str]:
     """The keys of ``SubmissionRow.results`` or ``drafts``."""
     keys = [document["file"]["key"] for document in results["documents"]]
-    return keys + [results[name]["key"] for name in ("audit_trail", "merged") if results.get(name)]
+    keys += [results[name]["key"] for name in ("audit_trail", "merged") if results.get(name)]
+    return keys + [key for earlier in results.get("earlier", ()) for key in blobs_in(earlier)]
 
 
 def was_erased(session: Session, submission_id: int) -> bool:
@@ -103,6 +104,7 @@ def was_erased(session: Session, submission_id: int) -> bool:
 def unwanted(session: Session, sealed: DocumentsSealed, results: dict[str, Any] | None, now: datetime) -> None:
     """Files of a sealing that nobody waits for any more, unless they are those that were accepted."""
     keys = [document.file.key for document in sealed.documents] + [sealed.audit_trail.key]
+    keys += [sealed.combined.key] if sealed.combined else []
     accepted = set(blobs_in(results)) if results else set()
     remove_blobs(session, sealed.submission_id, [key for key in keys if key not in accepted], now)
 

@@ -8,8 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import (
+    DocumentArchived,
     DocumentsFailed,
     DocumentsSealed,
+    DocumentsStamped,
     MailOutcome,
     PhoneOutcome,
     SendingOutcome,
@@ -19,16 +21,22 @@ from contracts.evidence import statements as stated
 from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.data.database import inserting_together
 from contracts.types import SealingStatus, SubmissionStatus, iso
-from services.submissions.commands import erasing
+from services.submissions.commands import erasing, providers
 from services.submissions.evidence import statements
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.rules import addresses, domain
+from services.submissions.rules.providers import certsign_of, signed_without_news
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, store, trail
 
+_ARCHIVED_VERSION_KEPT = timedelta(days=90)
+"""For so long a sealed file stays after one with a new archive time-stamp took its place."""
+
 INVITATION, REMINDER, ONE_TIME_CODE = "invitation", "reminder", "one_time_code"
+PROVIDER_PROBLEM = "provider_problem"
+"""It goes to admins, and is no business of the parties."""
 _OTHER_MAILS = {
     "completed": trail.SEND_COMPLETION_EMAIL,
     "documents_copy": trail.SEND_COPY_EMAIL,
@@ -48,16 +56,44 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
         if erasing.was_erased(session, sealed.submission_id):
             erasing.unwanted(session, sealed, None, now)
         return
+    _complete(submission, sealed, site, now)
+
+
+def accept_stamped(session: Session, event_id: str, stamped: DocumentsStamped, site: Site, now: datetime) -> None:
+    """Stamps came after the completion: the documents have a later version, the earlier one is kept beside it. When this is
+    heard first it completes the submission."""
+    if not first_time(session, "accept_stamped", event_id):
+        return
+    submission = store.lock(session, stamped.submission_id)
+    if submission is None:
+        if erasing.was_erased(session, stamped.submission_id):
+            erasing.unwanted(session, stamped, None, now)
+        return
+    row = submission.row
+    if row.seal_id != stamped.seal_id or row.results is None:
+        _complete(submission, stamped, site, now)
+        return
+    earlier = {key: value for key, value in row.results.items() if key not in ("earlier", "stamped_told")}
+    row.results = {
+        **providers.results_of(stamped),
+        **_archives(stamped),
+        "earlier": [*row.results.get("earlier", ()), earlier],
+    }
+    row.updated_at = store.moment(submission, now)
+    row.pades_level = stamped.pades_level
+    providers.tell_once_stamped(Announcement(submission, site, row.updated_at))
+
+
+def _complete(submission: store.LoadedSubmission, sealed: DocumentsSealed, site: Site, now: datetime) -> None:
+    session = submission.session
     state, happened = domain.sealed(submission.state, sealed.seal_id)
     if not happened:
         erasing.unwanted(session, sealed, submission.row.results, now)
         return
     row, at = submission.row, store.moment(submission, now)
-    row.results = {
-        "documents": [document.model_dump(mode="json") for document in sealed.documents],
-        "audit_trail": sealed.audit_trail.model_dump(mode="json"),
-        "report": [notice.model_dump(mode="json") for notice in sealed.report],
-    }
+    row.results = {**providers.results_of(sealed), **_archives(sealed)}
+    if certsign := signed_without_news(certsign_of(row.certsign)):
+        row.certsign = certsign.model_dump(mode="json")
     row.pades_level, row.sealing_error = sealed.pades_level, None
     if row.drafts:
         erasing.remove_blobs(
@@ -68,7 +104,50 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
     # What could not be had (a time-stamp, proofs of non-revocation) is told, not hidden.
     missing = [notice.message for notice in sealed.report] or None
     facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level, "report": missing}
-    announce.announce(Announcement(submission, site, at, facts), happened)
+    announcement = Announcement(submission, site, at, facts)
+    announce.announce(announcement, happened)
+    providers.tell_once_stamped(announcement)
+
+
+def _archives(sealed: DocumentsSealed) -> dict[str, Any]:
+    """Until when the archive time-stamp of each file lasts, by its uuid; the audit trail has none."""
+    if sealed.archive_until is None:
+        return {}
+    first = {"version": 0, "until": sealed.archive_until.isoformat()}
+    return {"archives": dict.fromkeys([*(document.uuid for document in sealed.documents), ""], first)}
+
+
+def accept_archived(session: Session, event_id: str, archived: DocumentArchived, site: Site, now: datetime) -> None:
+    """A sealed file has a new archive time-stamp: the longer version takes its place. The one before goes after a while: a link
+    to it, or a database that is restored, may still name it."""
+    if not first_time(session, "accept_archived", event_id):
+        return
+    submission = store.lock(session, archived.submission_id)
+    if submission is None:
+        if erasing.was_erased(session, archived.submission_id):
+            erasing.remove_blobs(session, archived.submission_id, [archived.file.key], now)
+        return
+    row = submission.row
+    results = row.results or {}
+    versions = dict(results.get("archives", {}))
+    known = versions.get(archived.document, {}).get("version", 0)
+    documents = [dict(document) for document in results.get("documents", [])]
+    places = [document for document in documents if document["uuid"] == archived.document]
+    if (
+        known >= archived.version
+        or submission.state.seal_id != archived.seal_id
+        or not (places or not archived.document)
+    ):
+        return
+    file = archived.file.model_dump(mode="json")
+    replaced = places[0]["file"] if places else results["audit_trail"]
+    for place in places:
+        place["file"] = file
+    versions[archived.document] = {"version": archived.version, "until": archived.archive_until.isoformat()}
+    trail_file = results["audit_trail"] if archived.document else file
+    row.results = {**results, "documents": documents, "audit_trail": trail_file, "archives": versions}
+    later = now + max(_ARCHIVED_VERSION_KEPT, timedelta(seconds=site.link_ttl))
+    erasing.remove_blobs(session, row.id, [replaced["key"]], now, at=later)
 
 
 def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, site: Site, now: datetime) -> None:
@@ -137,7 +216,7 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
 
 def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, now: datetime) -> None:
     """A mail will never arrive. The sender sees it in the submission's events, with the mail server's words."""
-    if not first_time(session, "accept_mail_failed", event_id):
+    if not first_time(session, "accept_mail_failed", event_id) or outcome.kind == PROVIDER_PROBLEM:
         return
     submission, submitter = _party(session, outcome)
     if submission is None:
@@ -276,7 +355,9 @@ def remind(session: Session, submission_id: int, site: Site, patience: timedelta
     if asked_at is not None and asked_at > now - patience:
         return False
     submission.row.sealing_asked_at = now
-    announce.order_seal(Announcement(submission, site, now))
+    announcement = Announcement(submission, site, now)
+    announce.order_seal(announcement)
+    providers.tell_waived_again(announcement)
     return True
 
 

@@ -107,6 +107,7 @@ def request_of_visitor(
         request_id=f"link/{template.id}/{_request_of(command, contact)}",
         actor=sender.model_copy(update={"role": Role.ADMIN}),
         account=command.account,
+        certsign=command.certsign,
         template_id=template.id,
         submitters=[person],
         source=LINK,

@@ -14,7 +14,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Removed, Role, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
-from services.submissions.commands import branding_pictures, erasing
+from services.submissions.commands import branding_pictures, erasing, providers
 from services.submissions.evidence import reasons, shown
 from services.submissions.evidence.sealing import signing
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
@@ -143,11 +143,14 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
 
 def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: datetime) -> Submission:
     """Begin a failed sealing anew, under a new ``seal_id``. What differs from the statements is sealed as it is only when an
-    admin accepts it, who is named on the trail."""
+    admin accepts it, who is named on the trail. Where the provider's signature is waived a sealing that waits for it goes on
+    instead."""
 
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
         announcement = Announcement(submission, site, store.moment(submission, now))
+        if command.waive_certsign and providers.waive_certsign(announcement, command.actor):
+            return queries.presented(session, submission, site, now, unmasked=True)
         actor = trail.actor_data(command.actor)
         lines = [trail.Line(trail.RETRY_SEALING, None, actor)]
         if command.accept_differences:
@@ -342,6 +345,8 @@ def _snapshot_row(submission_id: int, command: rpc.NewSubmission, template: Basi
         fields=[field.model_dump(mode="json") for field in plan.fields],
         parties=[submitter.party.model_dump(mode="json") for submitter in plan.submitters],
         account=command.account.model_dump(mode="json"),
+        certsign=plan.certsign.model_dump(mode="json") if plan.certsign else None,
+        dutystamp=command.dutystamp.model_dump(mode="json") if command.dutystamp else None,
     )
 
 

@@ -7,7 +7,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Page, Removed, Submission, SubmissionDocuments, SubmissionEvent, Submitter
 from services.submissions import fitting
-from services.submissions.commands import branding_pictures, submissions, submitters
+from services.submissions.commands import branding_pictures, providers, submissions, submitters
 from services.submissions.documents import Documents, field_boxes
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning.preparing import adopted
@@ -58,6 +58,16 @@ class Api(Entrypoints):
     def retry_seal(self, command: rpc.RetrySeal) -> Submission:
         refuse_impossible_ids(command, id="Submission")
         return self._write(submissions.retry_seal, command)
+
+    @handles(rpc.RETRY_CERTSIGN)
+    def retry_certsign(self, command: rpc.RetryCertsign) -> Submission:
+        refuse_impossible_ids(command, id="Submission")
+        return self._write(providers.retry_certsign, command)
+
+    @handles(rpc.RETRY_DUTYSTAMP)
+    def retry_dutystamp(self, command: rpc.RetryDutystamp) -> Submission:
+        refuse_impossible_ids(command, id="Submission")
+        return self._write(providers.retry_dutystamp, command)
 
     @handles(rpc.PICTURES_IN_USE)
     def pictures_in_use(self, query: rpc.AccountPictures) -> rpc.AccountPictures:

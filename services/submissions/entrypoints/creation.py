@@ -18,7 +18,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.staging import StagedFiles, files_of
 from contracts.runtime.worker import handles
 from contracts.types import Submission
-from services.submissions import bulk, fitting, trying
+from services.submissions import bulk, fitting, stamping, trying
 from services.submissions.commands import submissions
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning import creation, one_off
@@ -72,6 +72,7 @@ class Creation(Entrypoints):
             for number, (request, template, plan) in enumerate(zip(requests, snapshots, plans, strict=True)):
                 with bulk.named(command, number):
                     self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
+                    stamping.refuse(self.context.bus, request.dutystamp, template.documents, plan.fields)
             prepared = bulk.prepare(self._preparer, files, command, plans)
             adopted_templates = [_with_adopted_documents(files, template) for template in snapshots]
             return rpc.Submissions(
@@ -113,6 +114,7 @@ class Creation(Entrypoints):
         self, files: StagedFiles, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: Basis, plan: creation.Plan
     ) -> Submission:
         self._refuse_misfits(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
+        stamping.refuse(self.context.bus, command.dutystamp, basis.documents, plan.fields)
         prepared = self._preparer.prepare(files, plan.sources)
         adopted_basis = _with_adopted_documents(files, basis)
         return self._write(submissions.create, command, adopted_basis, plan, adopted(files, prepared))

@@ -2,10 +2,20 @@
 
 from contracts import events
 from contracts.envelope import Envelope
-from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome, PublicData, StatementSigned
+from contracts.events import (
+    DocumentArchived,
+    DocumentsFailed,
+    DocumentsSealed,
+    DocumentsStamped,
+    MailOutcome,
+    PhoneOutcome,
+    PublicData,
+    StatementSigned,
+)
+from contracts.providers import CertsignChanged, DutystampChanged
 from contracts.runtime.clock import now
 from contracts.runtime.worker import subscribes
-from services.submissions.commands import followups
+from services.submissions.commands import followups, providers
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.storage import known_templates
 
@@ -17,9 +27,25 @@ class Events(Entrypoints):
     def on_documents_sealed(self, envelope: Envelope, data: DocumentsSealed) -> None:
         self._write(followups.accept_sealed, envelope.id, data)
 
+    @subscribes(events.DOCUMENT_ARCHIVED)
+    def on_document_archived(self, envelope: Envelope, data: DocumentArchived) -> None:
+        self._write(followups.accept_archived, envelope.id, data)
+
     @subscribes(events.DOCUMENTS_FAILED)
     def on_documents_failed(self, envelope: Envelope, data: DocumentsFailed) -> None:
         self._write(followups.accept_failure, envelope.id, data)
+
+    @subscribes(events.CERTSIGN_CHANGED)
+    def on_certsign_changed(self, envelope: Envelope, data: CertsignChanged) -> None:
+        self._write(providers.accept_certsign, envelope.id, data)
+
+    @subscribes(events.DUTYSTAMP_CHANGED)
+    def on_dutystamp_changed(self, envelope: Envelope, data: DutystampChanged) -> None:
+        self._write(providers.accept_dutystamp, envelope.id, data)
+
+    @subscribes(events.DOCUMENTS_STAMPED)
+    def on_documents_stamped(self, envelope: Envelope, data: DocumentsStamped) -> None:
+        self._write(followups.accept_stamped, envelope.id, data)
 
     @subscribes(events.STATEMENT_SIGNED)
     def on_statement_signed(self, envelope: Envelope, data: StatementSigned) -> None:

@@ -61,9 +61,12 @@ def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundS
     """Tell somebody who has a sealed file what it is. Raises ServiceError("not_found") when it is none of this submission."""
     row = session.get(SubmissionRow, query.submission_id)
     results = (row.results or {}) if row is not None else {}
-    documents = {document["file"]["sha256"]: document["name"] for document in results.get("documents", ())}
-    trail_sha256 = results["audit_trail"]["sha256"] if results else None
-    if row is None or query.sha256 not in {*documents, trail_sha256}:
+    versions = [results, *results.get("earlier", ())] if results else []
+    documents = {
+        document["file"]["sha256"]: document["name"] for version in versions for document in version["documents"]
+    }
+    trails = {version["audit_trail"]["sha256"] for version in versions}
+    if row is None or query.sha256 not in {*documents, *trails}:
         raise not_found("File")
     lines = trail.lines_of(session, [row.id])
     sealed = next(line for line in lines if line.event_type == trail.COMPLETE_SUBMISSION)

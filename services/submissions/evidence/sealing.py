@@ -10,6 +10,7 @@ from contracts.fields import conditions
 from contracts.fields import values as rules
 from contracts.fields.kinds import UNTOUCHABLE
 from contracts.fields.rules import is_empty
+from contracts.providers import CertsignOrder, DutystampOrder
 from contracts.rpc.rendering import (
     FieldValue,
     FilledAttachment,
@@ -41,13 +42,24 @@ def seal_request(
         raise ValueError(f"submission {row.id} is not signed")
     trail_says = told_parties.submission(row, lines)
     filled = fill_request(row, snapshot, told_parties.parties(submitters, lines), attachments, site)
+    is_waived = bool((row.certsign or {}).get("waived_by"))
     return SealRequest(
         **dict(filled, name=_name(trail_says.name, row, snapshot)),
         seal_id=row.seal_id,
         trail=trail.for_seal(lines),
         created_at=trail_says.created_at,
         completed_at=trail_says.signed_at or row.signed_at,
+        certsign=None if is_waived else CertsignOrder.model_validate(snapshot.certsign) if snapshot.certsign else None,
+        dutystamp=_dutystamp(snapshot),
     )
+
+
+def _dutystamp(snapshot: SnapshotRow) -> DutystampOrder | None:
+    """The order for duty stamps with all documents that its positions count, also those that conditions leave out."""
+    if not snapshot.dutystamp:
+        return None
+    order = DutystampOrder.model_validate(snapshot.dutystamp)
+    return order.model_copy(update={"documents": [document["uuid"] for document in snapshot.documents]})
 
 
 def fill_request(

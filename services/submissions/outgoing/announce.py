@@ -10,14 +10,24 @@ from functools import cached_property
 from typing import Any
 
 from contracts import events
-from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData, WrongRecipientMail
+from contracts.events import (
+    Erased,
+    Event,
+    MailContext,
+    PreferencesGiven,
+    ProviderProblem,
+    PublicData,
+    WrongRecipientMail,
+)
+from contracts.providers import CERTSIGN
 from contracts.runtime.bus.outbox import emit
-from contracts.types import Actor
+from contracts.types import Actor, CertsignState, CertsignStatus, DutystampState, DutystampStatus
 from services.submissions.evidence import sealing, statements
 from services.submissions.models import AttachmentRow
 from services.submissions.outgoing import mails, reminders, sms
 from services.submissions.reading import present
 from services.submissions.rules.domain import Fact, Happened
+from services.submissions.rules.providers import KeptCertsign, KeptDutystamp
 from services.submissions.site import Site
 from services.submissions.storage import trail
 from services.submissions.storage.store import LoadedSubmission
@@ -142,6 +152,49 @@ def order_seal(announcement: Announcement) -> None:
     emit(submission.session, events.SEALING_DUE, order, subject=announcement.subject)
 
 
+def _ask_providers(announcement: Announcement) -> None:
+    """The sealing that begins asks the submission's providers, unless somebody has waived that."""
+    submission = announcement.submission
+    row, snapshot, at = submission.row, submission.snapshot, announcement.now
+    lines = []
+    if snapshot.certsign and not (row.certsign or {}).get("waived_by"):
+        provider = snapshot.certsign["provider"]
+        asked = KeptCertsign(status=CertsignStatus.PENDING, provider=provider, at=at)
+        row.certsign = asked.model_dump(mode="json")
+        lines.append(trail.Line(trail.REQUEST_CERTSIGN, None, {"provider": provider}))
+    if snapshot.dutystamp:
+        provider = snapshot.dutystamp["provider"]
+        wanted = KeptDutystamp(status=DutystampStatus.PENDING, provider=provider, at=at)
+        row.dutystamp = wanted.model_dump(mode="json")
+        lines.append(trail.Line(trail.REQUEST_DUTYSTAMP, None, {"provider": provider}))
+    trail.append(submission, lines, at)
+
+
+def certsign_failed(announcement: Announcement, state: CertsignState) -> None:
+    """The provider does not sign, and a person has to help: who named that event is told, and the admins are."""
+    publish(announcement, events.SUBMISSION_CERTSIGN_FAILED, present.submission_data(_shown(announcement)))
+    provider_problem(announcement, CERTSIGN, state)
+
+
+def stamped(announcement: Announcement) -> None:
+    """All duty stamps are on the documents."""
+    publish(announcement, events.SUBMISSION_STAMPED, present.submission_data(_shown(announcement)))
+
+
+def provider_problem(announcement: Announcement, feature: str, state: CertsignState | DutystampState) -> None:
+    """Have the admins told of what a provider said."""
+    context = announcement.context
+    problem = ProviderProblem(
+        feature=feature,
+        provider=state.provider,
+        message=state.message or "The provider did not say why.",
+        submission_id=context.submission_id,
+        submission_name=context.submission_name,
+        submission_link=context.submission_link,
+    )
+    emit(announcement.submission.session, events.PROVIDER_PROBLEM_DUE, problem, subject=announcement.subject)
+
+
 def preferences_given(announcement: Announcement, actor: Actor, preferences: dict[str, Any]) -> None:
     """The template keeps what was given with a submission of it (specification 2.8)."""
     template_id = announcement.submission.row.template_id
@@ -207,6 +260,7 @@ def _hand_over(announcement: Announcement, event: Happened) -> None:
                 subject=announcement.subject,
             )
     elif event.fact is Fact.SEALING:
+        _ask_providers(announcement)
         order_seal(announcement)
     elif event.fact is Fact.SEALED:
         if mails_due := mails.completion(submission, announcement.site, announcement.context, announcement.now):

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from contracts.errors import ServiceError
 from contracts.fields import checker
 from contracts.problems import Problems
-from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
+from contracts.providers import CertsignOrder
+from contracts.rpc.submissions.api import CertsignWish, Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions.evidence import consent
@@ -95,6 +96,7 @@ class Plan:
     variables: dict[str, Any]
     paths: dict[str, str]
     """Where in the request which field got its value, by uuid."""
+    certsign: CertsignOrder | None = None
 
 
 def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
@@ -153,6 +155,7 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
         + [draft for draft in agreements if draft],
         variables=variables.merged(request, limits.max_values_bytes),
         paths={uuid: path for overrides in overrides_of_all for uuid, path in overrides.paths.items()},
+        certsign=_certsign(request.certsign, chosen, given_preferences, field_of(template), problems),
     )
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", submitter) for index, submitter in enumerate(request.submitters)]
@@ -160,6 +163,28 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
     check_identity_available(plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
+
+
+def _certsign(
+    wish: CertsignWish,
+    chosen: Mapping[str, Any],
+    given: Mapping[str, Any],
+    basis: str,
+    problems: Problems,
+) -> CertsignOrder | None:
+    """What a provider is asked for: the submission's own word counts before the preference, that before the account's."""
+    by_preference = chosen.get(preferences.CERTSIGN)
+    by_account = wish.by_default if by_preference is None else by_preference
+    if not (by_account if wish.enabled is None else wish.enabled):
+        return None
+    if wish.order is None:
+        if wish.enabled:
+            problems.add("certsign.enabled", "is not configured")
+        elif preferences.CERTSIGN in given:
+            problems.add(f"preferences.{preferences.CERTSIGN}", "is not configured")
+        else:
+            problems.add(basis, f"has the preference {preferences.CERTSIGN}, and certsign is not configured")
+    return wish.order
 
 
 def _check_basis(basis: Basis, limits: Limits) -> None:

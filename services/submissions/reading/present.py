@@ -5,13 +5,16 @@ Rows are ORM objects or rows of a select with the same attribute names. Building
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
 from contracts.runtime.data.stored import as_stored
 from contracts.types import (
+    CertsignState,
     Consent,
+    DutystampState,
     FieldDefinition,
     FieldType,
     Order,
@@ -103,6 +106,12 @@ class SubmissionView:
         return [_crossed_out(field) if formats.is_masked(field) else field for field in self.fields]
 
 
+def _archive_until(results: Mapping[str, Any] | None) -> datetime | None:
+    """When the first archive time-stamp of the files runs out."""
+    ends = [datetime.fromisoformat(archive["until"]) for archive in (results or {}).get("archives", {}).values()]
+    return min(ends, default=None)
+
+
 def submission(shown: SubmissionView) -> Submission:
     row = shown.row
     documents = result_links(row, shown.links)
@@ -115,6 +124,11 @@ def submission(shown: SubmissionView) -> Submission:
         sealing_status=SealingStatus(row.sealing_status) if row.sealing_status else None,
         sealing_error=row.sealing_error,
         pades_level=row.pades_level,
+        archive_until=_archive_until(row.results),
+        certsign_sign_status=row.certsign["status"] if row.certsign else None,
+        certsign=as_stored(CertsignState, **row.certsign) if row.certsign else None,
+        dutystamp_status=row.dutystamp["status"] if row.dutystamp else None,
+        dutystamp=as_stored(DutystampState, **row.dutystamp) if row.dutystamp else None,
         source=row.source,
         order=Order(row.order),
         submitters_order=Order(row.order),
@@ -207,6 +221,7 @@ def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
             url=links.to_pdf(document["file"], document["name"]),
             sha256=document["file"]["sha256"],
             conformance=document.get("conformance"),
+            stamped_at=document.get("stamped_at"),
         )
         for document in (row.results or {}).get("documents", ())
     ]

@@ -256,6 +256,8 @@ _OF_SUBMISSION = (
     *(
         "sealing_error",
         "pades_level",
+        "certsign",
+        "dutystamp",
         "results",
         "created_at",
         "updated_at",

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from contracts.fields import checker
 from contracts.fields import values as rules
-from contracts.fields.kinds import ATTACHED
+from contracts.fields.kinds import ATTACHED, WITHOUT_CONTENT
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
@@ -194,7 +194,7 @@ def _take(
     """One value. ``preset``: it is the field's default from now on too. A text with a placeholder is only that: it is
     resolved when the party completes."""
     changes = overrides.changes.setdefault(definition.uuid, {})
-    if definition.type is FieldType.STRIKETHROUGH:
+    if definition.type in WITHOUT_CONTENT:
         return
     if definition.type is FieldType.VERIFICATION:
         if raw not in (None, "", []):

@@ -10,21 +10,19 @@ from contracts.types import Account, Order
 from services.submissions.rules.addresses import BadAddress, emails
 
 CODES = ("require_email_2fa", "require_phone_2fa")
-NOT_CONFIGURED = ("certsign_sign_enabled",)
-"""What must not be promised before it is there: a code that is never asked for protects nobody."""
+CERTSIGN = "certsign_sign_enabled"
+_FLAGS = (*MAIL_TOGGLES, *CODES, CERTSIGN)
 
 
 def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """The known keys with their values in their types; others are dropped."""
     checked_values: dict[str, Any] = {}
-    for key in (*MAIL_TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
+    for key in (*_FLAGS, "shared_link_2fa"):
         if raw.get(key) is None:
             continue
         flag = _boolean(raw[key])
         if flag is None:
             problems.add(f"preferences.{key}", "must be true or false")
-        elif flag and key in NOT_CONFIGURED:
-            problems.add(f"preferences.{key}", "is not configured")
         else:
             checked_values[key] = flag
     if raw.get("submitters_order") is not None:
@@ -42,7 +40,7 @@ def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
 
 def of_template(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What a submission takes over from its template: the known keys that are well-formed."""
-    checked_values = {key: raw[key] for key in (*MAIL_TOGGLES, *CODES) if isinstance(raw.get(key), bool)}
+    checked_values = {key: raw[key] for key in _FLAGS if isinstance(raw.get(key), bool)}
     if raw.get("submitters_order") in tuple(Order):
         checked_values["submitters_order"] = raw["submitters_order"]
     if isinstance(raw.get("bcc_completed"), str):

@@ -1,0 +1,202 @@
+"""What providers do for a submission: their news, and what API users do about them (specification 4.7, 4.8)."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError
+from contracts.events import CERTSIGN_RETRIED, DUTYSTAMP_RETRIED, DocumentsSealed
+from contracts.providers import (
+    DUTYSTAMP,
+    CertsignChanged,
+    CertsignOrder,
+    CertsignRetried,
+    DutystampChanged,
+    DutystampOrder,
+    DutystampRetried,
+)
+from contracts.rpc.submissions import api as rpc
+from contracts.runtime.bus.outbox import emit, first_time
+from contracts.types import Actor, CertsignStatus, DutystampStatus, SealingStatus, Submission
+from services.submissions.outgoing import announce
+from services.submissions.outgoing.announce import Announcement
+from services.submissions.reading import queries
+from services.submissions.rules import providers
+from services.submissions.rules.providers import KeptCertsign, KeptDutystamp
+from services.submissions.site import Site
+from services.submissions.storage import store, trail
+from services.submissions.storage.repeats import once
+
+
+def accept_certsign(session: Session, event_id: str, changed: CertsignChanged, site: Site, now: datetime) -> None:
+    """The provider's signature came a step further, or not. Only what is new about the present sealing counts."""
+    if not first_time(session, "accept_certsign", event_id):
+        return
+    submission = store.lock(session, changed.submission_id)
+    if submission is None or submission.row.seal_id != changed.seal_id:
+        return
+    row, at = submission.row, store.moment(submission, now)
+    before = providers.certsign_of(row.certsign)
+    after = providers.certsign_after(before, changed.state)
+    if after is None:
+        return
+    row.certsign, row.updated_at = after.model_dump(mode="json"), at
+    announcement = Announcement(submission, site, at)
+    if before is not None and before.status is after.status and before.message == after.message:
+        return
+    if after.status is CertsignStatus.SIGNED:
+        trail.append(submission, [trail.Line(trail.COMPLETE_CERTSIGN, None, _said(after))], at)
+    elif after.status is CertsignStatus.FAILED and not after.waived_by:
+        trail.append(submission, [trail.Line(trail.FAIL_CERTSIGN, None, _said(after))], at)
+        announce.certsign_failed(announcement, after)
+
+
+def accept_dutystamp(session: Session, event_id: str, changed: DutystampChanged, site: Site, now: datetime) -> None:
+    """Duty stamps came a step further, or not. Only what is new about the present sealing counts."""
+    if not first_time(session, "accept_dutystamp", event_id):
+        return
+    submission = store.lock(session, changed.submission_id)
+    if submission is None or submission.row.seal_id != changed.seal_id:
+        return
+    row, at = submission.row, store.moment(submission, now)
+    before = providers.dutystamp_of(row.dutystamp)
+    after = providers.dutystamp_after(before, changed.state)
+    if after is None:
+        return
+    row.dutystamp, row.updated_at = after.model_dump(mode="json"), at
+    announcement = Announcement(submission, site, at)
+    if before is None or before.status is not after.status or before.message != after.message:
+        if after.status is DutystampStatus.STAMPED:
+            trail.append(submission, [trail.Line(trail.COMPLETE_DUTYSTAMP, None, _stamped(after))], at)
+        elif after.status is DutystampStatus.FAILED:
+            trail.append(submission, [trail.Line(trail.FAIL_DUTYSTAMP, None, _said(after))], at)
+            announce.provider_problem(announcement, DUTYSTAMP, after)
+    tell_once_stamped(announcement)
+
+
+def results_of(sealed: DocumentsSealed) -> dict[str, Any]:
+    """``SubmissionRow.results``. The one PDF of all that was stamped is the merged one."""
+    results = {
+        "documents": [document.model_dump(mode="json") for document in sealed.documents],
+        "audit_trail": sealed.audit_trail.model_dump(mode="json"),
+        "report": [notice.model_dump(mode="json") for notice in sealed.report],
+    }
+    return results if sealed.combined is None else {**results, "merged": sealed.combined.model_dump(mode="json")}
+
+
+def tell_once_stamped(announcement: Announcement) -> None:
+    """Tell that the stamps are on the documents: once, when both their state and the files say so, whichever came first."""
+    row = announcement.submission.row
+    state, results = providers.dutystamp_of(row.dutystamp), row.results
+    if state is None or results is None or state.status is not DutystampStatus.STAMPED or results.get("stamped_told"):
+        return
+    targets = {stamp.target for stamp in state.stamps}
+    on_documents = any(document.get("stamped_at") for document in results["documents"])
+    if on_documents or (targets == {"combined"} and results.get("merged")):
+        row.results = {**results, "stamped_told": True}
+        announce.stamped(announcement)
+
+
+def retry_certsign(session: Session, command: rpc.RetryCertsign, site: Site, now: datetime) -> Submission:
+    """Have a signature that failed asked for again, with the account's settings of today."""
+
+    def decide() -> Submission:
+        submission = store.lock_for(session, command.actor, command.id)
+        kept = providers.certsign_of(submission.row.certsign)
+        if kept is None or not kept.may_be_retried or not _is_sealing(submission):
+            raise _nothing_failed("certsign_sign_status", kept)
+        submission.snapshot.certsign = command.order.model_dump(mode="json")
+        pending = kept.model_copy(
+            update={"status": CertsignStatus.PENDING, "provider": command.order.provider, "next_attempt_at": None}
+        )
+        submission.row.certsign = pending.model_dump(mode="json")
+        announcement = Announcement(submission, site, store.moment(submission, now))
+        _record(announcement, trail.RETRY_CERTSIGN, trail.actor_data(command.actor))
+        _tell_rendering(announcement, command.order, None)
+        return queries.presented(session, submission, site, now, unmasked=True)
+
+    return once(session, rpc.RETRY_CERTSIGN, command, decide)
+
+
+def waive_certsign(announcement: Announcement, actor: Actor) -> bool:
+    """Give the provider's signature up: the local certificate is taken, and the trail names who decided that. True when the
+    sealing that is under way goes on with it. Raises ServiceError unless there is something to give up."""
+    submission = announcement.submission
+    kept = providers.certsign_of(submission.row.certsign)
+    if kept is None or not kept.may_be_waived or submission.row.sealing_status == SealingStatus.SEALED.value:
+        raise _nothing_failed("certsign_sign_status", kept)
+    waived = kept.model_copy(
+        update={"status": CertsignStatus.FAILED, "waived_by": actor.email, "next_attempt_at": None}
+    )
+    submission.row.certsign = waived.model_dump(mode="json")
+    _record(announcement, trail.WAIVE_CERTSIGN, trail.actor_data(actor) | {"provider": kept.provider})
+    if not _is_sealing(submission):
+        return False
+    _tell_rendering(announcement, None, actor.email)
+    return True
+
+
+def tell_waived_again(announcement: Announcement) -> None:
+    """What was waived before rendering had the order was told to nobody: its queues do not wait for each other."""
+    kept = providers.certsign_of(announcement.submission.row.certsign)
+    if kept is not None and kept.waived_by is not None:
+        _tell_rendering(announcement, None, kept.waived_by)
+
+
+def retry_dutystamp(session: Session, command: rpc.RetryDutystamp, site: Site, now: datetime) -> Submission:
+    """Have stamps that failed asked for again, with the account's settings of today; also after the completion."""
+
+    def decide() -> Submission:
+        submission = store.lock_for(session, command.actor, command.id)
+        kept = providers.dutystamp_of(submission.row.dutystamp)
+        is_ordered = submission.row.sealing_status in (SealingStatus.SEALING.value, SealingStatus.SEALED.value)
+        if kept is None or not kept.may_be_retried or not is_ordered or submission.row.seal_id is None:
+            raise _nothing_failed("dutystamp_status", kept)
+        renewed = {"settings": command.settings, "provider": command.provider}
+        order = DutystampOrder.model_validate(submission.snapshot.dutystamp).model_copy(update=renewed)
+        submission.snapshot.dutystamp = order.model_dump(mode="json")
+        pending = kept.model_copy(
+            update={"status": DutystampStatus.PENDING, "provider": command.provider, "next_attempt_at": None}
+        )
+        submission.row.dutystamp = pending.model_dump(mode="json")
+        announcement = Announcement(submission, site, store.moment(submission, now))
+        _record(announcement, trail.RETRY_DUTYSTAMP, trail.actor_data(command.actor))
+        retried = DutystampRetried(submission_id=submission.row.id, seal_id=submission.row.seal_id, order=order)
+        emit(session, DUTYSTAMP_RETRIED, retried, subject=announcement.subject)
+        return queries.presented(session, submission, site, now, unmasked=True)
+
+    return once(session, rpc.RETRY_DUTYSTAMP, command, decide)
+
+
+def _record(announcement: Announcement, event_type: str, data: dict[str, Any]) -> None:
+    trail.append(announcement.submission, [trail.Line(event_type, None, data)], announcement.now)
+    announcement.submission.row.updated_at = announcement.now
+
+
+def _tell_rendering(announcement: Announcement, order: CertsignOrder | None, waived_by: str | None) -> None:
+    row = announcement.submission.row
+    assert row.seal_id is not None
+    retried = CertsignRetried(submission_id=row.id, seal_id=row.seal_id, order=order, waived_by=waived_by)
+    emit(announcement.submission.session, CERTSIGN_RETRIED, retried, subject=announcement.subject)
+
+
+def _is_sealing(submission: store.LoadedSubmission) -> bool:
+    return submission.row.sealing_status == SealingStatus.SEALING.value
+
+
+def _nothing_failed(field: str, kept: KeptCertsign | KeptDutystamp | None) -> ServiceError:
+    state = kept.status.value if kept else "null"
+    message = f"Nothing has failed that could be tried again: {field} is {state}"
+    return ServiceError("conflict", message, [{"field": field, "reason": f"is {state}"}])
+
+
+def _said(state: KeptCertsign | KeptDutystamp) -> dict[str, Any]:
+    reason = (state.message or "")[: trail.LONGEST_SAID] or None
+    subject = getattr(state, "subject", None)
+    said = {"provider": state.provider, "certificate": subject, "reason": reason if state.status == "failed" else None}
+    return {key: value for key, value in said.items() if value}
+
+
+def _stamped(state: KeptDutystamp) -> dict[str, Any]:
+    return {"provider": state.provider, "serials": [stamp.serial for stamp in state.stamps if stamp.serial]}
