@@ -92,6 +92,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         authenticator.authenticated,
         phone_otp_webhook=context.phone_otp_webhook,
         account=context.account_now,
+        certsign_wish=context.certsign_wish,
         user=lambda user_id: database.read(queries.active_actor, user_id),
         identity_provider=_identity_provider(settings, context.outbound),
     )

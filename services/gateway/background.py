@@ -1,6 +1,6 @@
 """The work of the gateway's background process besides the runtime's own loops: it removes uploads that nobody took over,
-pictures of the account that nothing shows any more and answers that nobody asks for again, and tells the other services who
-the admins are."""
+pictures of the account that nothing shows any more and answers that nobody asks for again, tells the other services who
+the admins are, and asks how the account's providers are."""
 
 from datetime import timedelta
 
@@ -9,7 +9,8 @@ from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.gateway.accounts import account_pictures, commands, queries
+from services.gateway.accounts import account_pictures, commands, provider_checks, queries
+from services.gateway.accounts.keys import KeyRing
 from services.gateway.api.requests import repeats
 from services.gateway.settings import Settings
 
@@ -32,11 +33,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins, now())
 
+    keys = KeyRing(settings.key_encryption_secret.get_secret_value())
     sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.ask_submissions(settings.amqp_url))
 
     return [
         Every("sweep-incoming", timedelta(hours=1), sweep),
         Every("sweep-account-pictures", account_pictures.PAUSE, sweep_pictures),
+        Every("check-providers", timedelta(hours=1), provider_checks.check_all(settings, database, keys)),
         Every("forget-repeats", timedelta(hours=1), forget),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),

@@ -46,6 +46,7 @@ class AccountRow(Base):
 
     ``first_admin`` is the hash of the ADMIN_EMAIL and ADMIN_API_KEY that were applied last: a key that was rotated since
     must not come back at the next start. ``admins_told`` are the admins that the other services were told of last.
+    ``providers_known`` is what was last found out about the providers (``provider_checks``).
     """
 
     __tablename__ = "account"
@@ -55,6 +56,7 @@ class AccountRow(Base):
     first_admin: Mapped[str | None] = mapped_column(sa.Text)
     admins_told: Mapped[list[str] | None] = mapped_column(Json)
     admins_revision: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
+    providers_known: Mapped[dict[str, Any] | None] = mapped_column(Json)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 

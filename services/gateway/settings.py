@@ -61,6 +61,12 @@ class Settings(ServiceSettings):
         default=None,
         description="as for notifications; when empty, send_sms is refused with SMTP_URL, and shown at /dev/mail without",
     )
+    local_provider_url: str = Field(
+        default="", description="page of a provider of remote certificates to be tried here; linked at /dev/mail"
+    )
+    local_stamp_house_url: str = Field(
+        default="", description="page of a provider of duty stamps to be tried here; linked at /dev/mail"
+    )
 
     identity_provider_url: str | None = Field(
         default=None, description="issuer of the OpenID Connect provider that verification fields are proved at"

@@ -33,8 +33,12 @@ class DirectReads:
 
     def account(self, defaults: Account) -> Account:
         """As ``queries.account``."""
+        return queries.with_changes(defaults, self.stored_settings())
+
+    def stored_settings(self) -> dict[str, Any]:
+        """As ``queries.stored_settings``."""
         row = self._row(self._account, ())
-        return queries.with_changes(defaults, json.loads(row[0]) if row else {})
+        return dict(json.loads(row[0])) if row else {}
 
     def close(self) -> None:
         if self._connection is not None:

@@ -10,7 +10,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
-from services.gateway.accounts import phone_otp
+from services.gateway.accounts import phone_otp, providers
 from services.gateway.accounts.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
@@ -81,21 +81,31 @@ def account(session: Session, defaults: Account) -> Account:
 def with_changes(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored. Raises ServiceError when they are odd."""
     with reading(Account, 1):
-        settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
+        settings = {name: value for name, value in changes.items() if name not in _SEALED}
         if changes.get(phone_otp.NAME):
             settings["phone_codes_available"] = True
         parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
         return defaults.model_copy(update={**settings, **parsed})
 
 
+def stored_settings(session: Session) -> dict[str, Any]:
+    """What was changed of the account settings, as it is stored. Raises ServiceError when the account's row is odd."""
+    with reading(Account, 1):
+        return dict(session.scalar(ACCOUNT_CHANGES) or {})
+
+
 def stored_phone_otp_webhook(session: Session) -> str | None:
     """The account's phone OTP webhook as it is stored. Raises ServiceError when the account's row is odd."""
-    changes = session.scalar(ACCOUNT_CHANGES) or {}
-    with reading(Account, 1):
-        webhook: str | None = changes.get(phone_otp.NAME)
-        return webhook
+    webhook: str | None = stored_settings(session).get(phone_otp.NAME)
+    return webhook
 
 
+def providers_known(session: Session) -> dict[str, Any]:
+    """What was last found out about the account's providers."""
+    return session.scalar(sa.select(AccountRow.providers_known).where(AccountRow.id == 1)) or {}
+
+
+_SEALED = (phone_otp.NAME, *providers.NAMES)
 _PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
 
 

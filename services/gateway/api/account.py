@@ -1,11 +1,17 @@
 """The account settings (decisions: 'Account settings'): those of the environment, with what an admin changed."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from contracts.errors import invalid
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.providers import CERTSIGN
+from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
-from services.gateway.accounts import commands, phone_otp, queries
+from services.gateway.accounts import commands, phone_otp, provider_checks, providers, queries
 from services.gateway.accounts.account_pictures import PICTURES
 from services.gateway.api import branding
 from services.gateway.api.requests import repeats
@@ -14,7 +20,7 @@ from services.gateway.api.requests.context import GatewayContext
 from services.gateway.formats import parse_locale
 from services.gateway.http.exchange import Exchange
 
-_LATER = ("esigning_preference", "dutystamp", "certsign")
+_LATER = ("esigning_preference",)
 """Settings of an account that do nothing yet: given, they are refused by name, never stored or ignored."""
 
 DELAYS = (
@@ -55,9 +61,15 @@ SETTINGS = tuple(name for name in Account.model_fields if name not in (*_LATER, 
 """The settings that are stored as they are given, with effect on the next submission."""
 
 
+_PATIENCE = 12.0
+"""Seconds that a change of settings waits for the provider to say something."""
+
+
 async def get(context: GatewayContext, exchange: Exchange) -> Any:
-    webhook = await context.in_thread(_webhook, context)
-    return _shown(await context.account(), webhook)
+    stored, known = await context.in_thread(_stored, context)
+    webhook = phone_otp.read(stored.get(phone_otp.NAME), context.keys, context.settings)
+    account = queries.with_changes(context.settings.account_defaults(), stored)
+    return _shown(account, webhook) | _providers_shown(context, stored, known)
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
@@ -75,16 +87,82 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     changes |= await branding.pictures(context, exchange, changes, await context.account())
     defaults = context.settings.account_defaults()
     webhook = _WebhookChange(context, exchange.body)
-    return await repeats.own_change(
-        context,
-        exchange,
-        commands.change_account,
-        defaults,
-        changes,
-        now(),
-        (phone_otp.NAME, webhook.decide),
-        present=lambda account: _shown(account, webhook.after),
-    )
+    decided = [
+        (name, _decision(context, name, exchange.body[name])) for name in providers.NAMES if name in exchange.body
+    ]
+
+    def change(session: Session) -> dict[str, Any]:
+        account = commands.change_account(session, defaults, changes, now(), (phone_otp.NAME, webhook.decide), *decided)
+        session.flush()
+        stored, known = queries.stored_settings(session), queries.providers_known(session)
+        return _shown(account, webhook.after) | _providers_shown(context, stored, known)
+
+    answer: dict[str, Any] = await repeats.own_change(context, exchange, change)
+    if not decided:
+        return answer
+    for name, _ in decided:
+        await _find_out(context, name)
+    stored, known = await context.in_thread(_stored, context)
+    return await repeats.amend(context, exchange, answer | _providers_shown(context, stored, known))
+
+
+async def test_certsign(context: GatewayContext, exchange: Exchange) -> Any:
+    """Have the provider sign a random hash, as it would a document's."""
+    found = await _find_out(context, CERTSIGN, sign=True)
+    if found is None:
+        raise invalid("certsign is not configured", "certsign", "is not configured")
+    return {"ok": found["problem"] is None, **found}
+
+
+async def dutystamps(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.STAMP_LEDGER, exchange, **exchange.arguments)
+
+
+def _decision(context: GatewayContext, name: str, change: dict[str, Any] | None) -> Callable[[str | None], str | None]:
+    """What is to be stored in place of a provider's stored settings."""
+
+    def decide(stored: str | None) -> str | None:
+        if change is None:
+            return None
+        current = getattr(providers.read({name: stored}, context.keys), name)
+        changed = providers.apply_change(name, current, change, context.outbound)
+        return providers.sealed_for_storage(name, changed, context.keys)
+
+    return decide
+
+
+async def _find_out(context: GatewayContext, name: str, *, sign: bool = False) -> dict[str, Any] | None:
+    """Ask the provider now, for ``_PATIENCE`` seconds, and remember what it said. What is known then; None when there is no
+    provider."""
+    stored = (await context.in_thread(context.database.read, queries.stored_settings)).get(name)
+    settings = getattr(providers.read({name: stored}, context.keys), name)
+    if settings is None:
+        return None
+    call, request = provider_checks.call_for(settings, context.link_secret, sign=sign)
+    patience = call.timeout if sign else _PATIENCE
+    try:
+        found = provider_checks.known_of(await asyncio.wait_for(context.bus.call_async(call, request), patience))
+    except TimeoutError:
+        found = provider_checks.unanswered(f"The provider did not answer within {patience:g} seconds")
+    except ServiceError as error:
+        found = provider_checks.unanswered(error.message)
+    await context.in_thread(context.database.write, provider_checks.remember, name, stored, found, now())
+    known = await context.in_thread(context.database.read, queries.providers_known)
+    return provider_checks.shown(name, stored, known)
+
+
+def _stored(context: GatewayContext) -> tuple[dict[str, Any], dict[str, Any]]:
+    return context.database.read(queries.stored_settings), context.database.read(queries.providers_known)
+
+
+def _providers_shown(context: GatewayContext, stored: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    found = providers.read(stored, context.keys)
+    return {
+        name: providers.shown(name, settings) | provider_checks.shown(name, stored.get(name), known)
+        if settings
+        else None
+        for name, settings in vars(found).items()
+    }
 
 
 def _reminders(delays: dict[str, Any]) -> dict[str, Any] | None:
@@ -122,11 +200,6 @@ class _WebhookChange:
         current = phone_otp.read(stored, keys, settings)
         self.after = phone_otp.apply_change(current, self._given, self._context.outbound)
         return phone_otp.sealed_for_storage(self.after, keys)
-
-
-def _webhook(context: GatewayContext) -> phone_otp.PhoneOtpWebhook | None:
-    stored = context.database.read(queries.stored_phone_otp_webhook)
-    return phone_otp.read(stored, context.keys, context.settings)
 
 
 def _shown(account: Account, webhook: phone_otp.PhoneOtpWebhook | None) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
+from services.gateway.accounts import providers
+from services.gateway.accounts.providers import Providers
 from services.gateway.api.requests import bulk, files
 from services.gateway.api.requests.bodies import dry_run, external_id, filters, overrides, pick
 from services.gateway.api.requests.context import GatewayContext, actor
@@ -14,8 +16,6 @@ from services.gateway.evidence import archive
 from services.gateway.evidence.archive import Archive
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Download, Exchange
-
-_LATER_FLAGS = ("certsign_sign_enabled",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -60,11 +60,11 @@ async def _by_email(context: GatewayContext, exchange: Exchange, template_id: in
 
 async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
     bodies, own_keys = bulk.entries(exchange.body, template_id)
-    refuse_unconfigured(exchange.body)
-    for index, entry in enumerate(exchange.body["submissions"]):
-        refuse_unconfigured(entry, f"submissions[{index}].")
-    account = await context.account()
-    drafts = [{"account": account, **_draft(body)} for body in bodies]
+    account, configured = await context.account_and_providers()
+    drafts = []
+    for index, body in enumerate(bodies):
+        wishes = _wishes(context, configured, body, f"submissions[{index}]." if "dutystamp" in own_keys[index] else "")
+        drafts.append({"account": account, **wishes, **_draft(body)})
     return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
 
@@ -98,6 +98,9 @@ async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
+    if (exchange.body.get("dutystamp") or {}).get("enabled"):
+        reason = "cannot be true: duty stamps are for PDF and DOCX documents"
+        raise invalid(f"dutystamp.enabled {reason}", "dutystamp.enabled", reason)
     with place_of_html(exchange.body):
         return await one_off(context, exchange, html_documents=html_documents_of(exchange.body))
 
@@ -111,8 +114,18 @@ async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) ->
 
 async def draft_of(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that all ways of creating a submission have in common."""
-    refuse_unconfigured(body)
-    return {"account": await context.account(), **_draft(body)}
+    account, configured = await context.account_and_providers()
+    return {"account": account, **_wishes(context, configured, body), **_draft(body)}
+
+
+def _wishes(context: GatewayContext, configured: Providers, body: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """What a new submission asks of the account's providers. ``path`` is where in the request its ``dutystamp`` is."""
+    enabled = (body.get("certsign") or {}).get("enabled")
+    stamps = body.get("dutystamp") or {}
+    return {
+        "certsign": providers.certsign_wish(configured.certsign, enabled, context.link_secret),
+        "dutystamp": providers.dutystamp_order(configured.dutystamp, stamps, context.link_secret, path),
+    }
 
 
 def _draft(body: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +170,8 @@ async def evidence(context: GatewayContext, exchange: Exchange) -> Download:
     while len(lines) < page.line_count:
         lines += (await _evidence(context, exchange, after=len(lines))).lines
     entries, manifest = archive.members(page, lines, context.blobs)
-    order = SignEvidence(manifest=manifest, audit_trail=page.audit_trail)
+    sealed = [document.sealed for document in page.documents]
+    order = SignEvidence(manifest=manifest, audit_trail=page.audit_trail, documents=sealed)
     signed = await context.bus.call_async(SIGN_EVIDENCE, order)
     zip_file = await context.in_thread(Archive.of, [*entries, *archive.signed_members(signed, context.blobs)])
     return Download("application/zip", f"evidence-{page.id}.zip", zip_file.size, zip_file.chunks())
@@ -170,22 +184,34 @@ async def _evidence(context: GatewayContext, exchange: Exchange, *, after: int) 
 
 
 async def seal(context: GatewayContext, exchange: Exchange) -> Any:
-    accepted = pick(exchange.body or {}, "accept_differences")
-    return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"], **accepted)
-
-
-async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:
-    return await _refuse_operation(context, exchange, "dutystamp")
+    body = exchange.body or {}
+    accepted = pick(body, "accept_differences")
+    waived = (body.get("certsign") or {}).get("enabled") is False
+    call = rpc.RETRY_SEAL
+    return await context.ask(call, exchange, id=exchange.arguments["id"], waive_certsign=waived, **accepted)
 
 
 async def certsign(context: GatewayContext, exchange: Exchange) -> Any:
-    return await _refuse_operation(context, exchange, "certsign")
+    settings = (await _providers_for(context, exchange)).certsign
+    if settings is None:
+        raise _not_configured("certsign")
+    order = providers.certsign_order(settings, context.link_secret)
+    return await context.ask(rpc.RETRY_CERTSIGN, exchange, id=exchange.arguments["id"], order=order)
 
 
-async def _refuse_operation(context: GatewayContext, exchange: Exchange, feature: str) -> Any:
-    """Of a submission that the caller cannot see, not even this is said."""
+async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:
+    settings = (await _providers_for(context, exchange)).dutystamp
+    if settings is None:
+        raise _not_configured("dutystamp")
+    sealed, provider = providers.sealed_for_sending(settings, context.link_secret), providers.provider_name(settings)
+    call = rpc.RETRY_DUTYSTAMP
+    return await context.ask(call, exchange, id=exchange.arguments["id"], settings=sealed, provider=provider)
+
+
+async def _providers_for(context: GatewayContext, exchange: Exchange) -> Providers:
+    """The account's providers. Of a submission that the caller cannot see, not even that there are none is said."""
     await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
-    raise _not_configured(feature, feature)
+    return (await context.account_and_providers())[1]
 
 
 def permanently(exchange: Exchange) -> bool:
@@ -193,25 +219,8 @@ def permanently(exchange: Exchange) -> bool:
     return bool(exchange.arguments.get("permanently") or (exchange.body or {}).get("permanently"))
 
 
-def refuse_unconfigured(body: dict[str, Any], path: str = "") -> None:
-    """Refuse, by name, features that need a provider which is not configured; never ignore them."""
-    for name in ("dutystamp", "certsign"):
-        if (body.get(name) or {}).get("enabled"):
-            raise _not_configured(f"{path}{name}.enabled", name)
-    _refuse(body, path)
-    _refuse(body.get("preferences") or {}, f"{path}preferences.")
-    for index, submitter in enumerate(body.get("submitters", [])):
-        _refuse(submitter, f"{path}submitters[{index}].")
-
-
-def _refuse(values: dict[str, Any], prefix: str) -> None:
-    for name in _LATER_FLAGS:
-        if values.get(name) is True:
-            raise _not_configured(prefix + name, name)
-
-
-def _not_configured(field: str, feature: str) -> Exception:
-    return invalid(f"{feature} is not configured", field, "is not configured")
+def _not_configured(feature: str) -> Exception:
+    return invalid(f"{feature} is not configured", feature, "is not configured")
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from typing import Any
 from contracts.rpc.submissions import api as rpc
 from services.gateway.api.requests.bodies import external_id, filters, overrides, pick
 from services.gateway.api.requests.context import GatewayContext
-from services.gateway.api.submissions import refuse_unconfigured
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange
 
@@ -23,7 +22,6 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    refuse_unconfigured(exchange.body)
     body = exchange.body
     changes = {**pick(body, *rpc.SubmitterChange.model_fields), **external_id(body), **overrides(body)}
     return await context.ask(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contracts.errors import invalid
 from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
 from services.gateway.api import submissions as of_submissions
@@ -10,6 +11,8 @@ from services.gateway.api.requests.bodies import dry_run, external_id, filters, 
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.http.exchange import Exchange
+
+_CERTSIGN = "certsign_sign_enabled"
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -68,7 +71,8 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    of_submissions.refuse_unconfigured({"preferences": body.get("preferences")})
+    if (body.get("preferences") or {}).get(_CERTSIGN) and (await context.account_and_providers())[1].certsign is None:
+        raise invalid("certsign is not configured", f"preferences.{_CERTSIGN}", "is not configured")
     changes = pick(body, *rpc.TemplateChange.model_fields)
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])

@@ -35,6 +35,7 @@ COMPLETIONS = ("complete_form", "api_complete_form")
 CHUNK = 1 << 20
 
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_DIGESTS = ("sha256", "sha384", "sha512")
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 _TRAIL_EVENTS = re.compile(rb"/CountersignEvents \((\d{1,9}) ([0-9a-f]{64})\)")
@@ -208,6 +209,7 @@ def _manifest(data: bytes) -> Dict[str, Any]:
     named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
     named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
     named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
+    named += [document["certificates"] for document in manifest["documents"] if document.get("certificates")]
     statements = [statement for party in manifest["parties"] for statement in party["statements"]]
     named += [statement[key] for statement in statements for key in ("statement", "signature")]
     missing = [name for name in named if name not in manifest["members"]]
@@ -244,7 +246,7 @@ def _is_extracted(evidence: Evidence, manifest: Dict[str, Any], name: str) -> bo
     if not isinstance(evidence, Folder) or of not in sealed(manifest) or kind not in ("p7s", "signed"):
         return False
     try:
-        seal, covered = seal_of(read_member(evidence, of))
+        seal, covered, _ = seal_of(read_member(evidence, of), _seal_certificate(evidence, manifest, of))
     except (OSError, ValueError):
         return False
     return read_member(evidence, name) == (seal if kind == "p7s" else covered)
@@ -397,8 +399,11 @@ def signatures(manifest: Dict[str, Any]) -> List[Tuple[str, str]]:
 def command(
     manifest: Dict[str, Any], signature: str, content: str, root: Optional[Path], program: str = "openssl"
 ) -> List[str]:
-    """Return the command that checks a signature."""
-    if root or manifest["root"]:
+    """Return the command that checks a signature. Of a provider's seal only the certificate is said, not who vouches for it."""
+    provided = _provided(manifest, content.rpartition(".")[0])
+    if provided:
+        trusted = ["-CAfile", provided, "-partial_chain"]
+    elif root or manifest["root"]:
         trusted = ["-CAfile", str(root or manifest["root"])]
     else:
         trusted = ["-CAfile", manifest["certificates"], "-partial_chain"]
@@ -419,32 +424,71 @@ def extract(evidence: Evidence, manifest: Dict[str, Any], folder: Path, report: 
                 file.write(chunk)
     for name in sealed(manifest):
         try:
-            seal, covered = seal_of(read_member(evidence, name))
+            seal, covered, later = seal_of(read_member(evidence, name), _seal_certificate(evidence, manifest, name))
         except ValueError as error:
             report.wrong(f"{name}: {error}")
             continue
+        if later:
+            report.holds(
+                f"{name}: behind the seal others signed, {later} in all (duty stamps, time-stamps), each for all before it"
+            )
         (folder / f"{name}.p7s").write_bytes(seal)
         (folder / f"{name}.signed").write_bytes(covered)
 
 
-def seal_of(data: bytes) -> Tuple[bytes, bytes]:
-    """Return the seal of a PDF (CMS in DER) and the bytes that it covers: all but its own place in the file.
+def seal_of(data: bytes, certificate: bytes) -> Tuple[bytes, bytes, int]:
+    """Return the seal of a PDF (CMS in DER), the bytes that it covers, all but its own place up to where it ends, and how many
+    signatures follow it.
 
-    Raises ValueError when there is none that covers the whole file.
+    The seal is the last signature with this certificate (DER) in it, or the last one. What follows, such as a duty stamp, is
+    only looked at for whether it is for these bytes: who made it is not said. Raises ValueError when there is no such
+    signature, or something stands behind the last one.
     """
-    ranges = [tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)]
-    whole_file = [(end, again) for start, end, again, rest in ranges if start == 0 and again + rest == len(data)]
-    if not whole_file:
+    found = []
+    for match in _BYTE_RANGE.finditer(data):
+        start, before, again, rest = map(int, match.groups())
+        end = again + rest
+        if start == 0 and before < again and end <= len(data):
+            try:
+                found.append((end, _signature_in(data[before:again]), data[:before] + data[again:end]))
+            except ValueError:
+                if end == len(data):
+                    raise
+    found.sort(key=lambda one: one[0])
+    if not found or found[-1][0] != len(data):
         raise ValueError("it has no signature that covers the whole file")
-    end, again = whole_file[-1]
-    place = data[end:again]
+    number = next((number for number in reversed(range(len(found))) if certificate in found[number][1]), len(found) - 1)
+    for _, signature, covered in found[number + 1 :]:
+        if not any(hashlib.new(name, covered).digest() in signature for name in _DIGESTS):
+            raise ValueError("a signature behind its seal is for other content")
+    return found[number][1], found[number][2], len(found) - number - 1
+
+
+def _signature_in(place: bytes) -> bytes:
+    """Return the CMS in what a signature leaves out. Raises ValueError when that is anything else."""
     if place[:1] != b"<" or place[-1:] != b">":
         raise ValueError("what its signature leaves out is not the signature")
     container = bytes.fromhex(place[1:-1].decode("ascii"))
     size = _size_of(container)
     if any(container[size:]):
         raise ValueError("something stands behind the signature in its place")
-    return container[:size], data[:end] + data[again:]
+    return container[:size]
+
+
+def _provided(manifest: Dict[str, Any], name: str) -> Optional[str]:
+    """Name the member with the chain of the seal of a document that a provider signed."""
+    return next((one.get("certificates") for one in manifest["documents"] if one["sealed"] == name), None)
+
+
+def _seal_certificate(evidence: Evidence, manifest: Dict[str, Any], name: str) -> bytes:
+    """Return the certificate that a member is sealed with (DER), nothing where there is none."""
+    chain = _provided(manifest, name) or manifest["certificates"]
+    return next(iter(_certificates(read_member(evidence, chain))), b"")
+
+
+def _certificates(pem: bytes) -> List[bytes]:
+    """Return certificates in DER."""
+    return [base64.b64decode(b"".join(certificate.split())) for certificate in _CERTIFICATE.findall(pem)]
 
 
 def _size_of(der: bytes) -> int:
@@ -520,10 +564,14 @@ def _say_how(manifest: Dict[str, Any], root: Optional[Path]) -> None:
 
 
 def _say_whose(evidence: Evidence, manifest: Dict[str, Any], root: Optional[Path]) -> None:
-    """Name the root that decides whose signatures these are."""
+    """Name the root that decides whose signatures these are, and providers' certificates, which it does not vouch for."""
     name = str(root or manifest["root"] or manifest["certificates"])
-    for certificate in _CERTIFICATE.findall(root.read_bytes() if root else read_member(evidence, name)):
-        digest = hashlib.sha256(base64.b64decode(b"".join(certificate.split()))).hexdigest()
+    for provided in sorted({one["certificates"] for one in manifest["documents"] if one.get("certificates")}):
+        for certificate in _certificates(read_member(evidence, provided))[:1]:
+            digest = hashlib.sha256(certificate).hexdigest()
+            print(f"note   a provider sealed; SHA-256 of its certificate in {provided}: {digest}")
+    for certificate in _certificates(root.read_bytes() if root else read_member(evidence, name)):
+        digest = hashlib.sha256(certificate).hexdigest()
         print(f"note   SHA-256 of the certificate in {name}: {digest}")
 
 

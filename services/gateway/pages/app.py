@@ -7,6 +7,7 @@ import flask
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from contracts.errors import ServiceError
+from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.types import Account, Actor
@@ -47,16 +48,20 @@ def create_pages(
     account: Callable[[], Account] = Account,
     user: Callable[[int], Actor | None] = lambda _id: None,
     identity_provider: IdentityProvider | None = None,
+    certsign_wish: Callable[[], CertsignWish] = CertsignWish,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
-    active user by their id; ``identity_provider`` is where verification fields are proved."""
+    active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
+    submissions are made with."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False
-    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook, account, user, identity_provider)
+    context = PagesContext(
+        settings, bus, blobs, authenticated, phone_otp_webhook, account, user, identity_provider, certsign_wish
+    )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
@@ -78,7 +83,11 @@ def create_pages(
 def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
     @app.get("/")
     def welcome() -> str:
-        return flask.render_template("welcome.html", has_mail_page=mail.is_there(context.settings))
+        return flask.render_template(
+            "welcome.html",
+            has_mail_page=mail.is_there(context.settings),
+            providers=mail.local_providers(context.settings),
+        )
 
     @app.get("/static/<version>/<path:name>")
     def static(version: str, name: str) -> flask.Response:

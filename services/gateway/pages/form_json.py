@@ -51,6 +51,7 @@ def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
     return {
         "state": form.state,
         "sealing_status": form.sealing_status,
+        "waits_for_provider": form.waits_for_provider,
         "results": [_link(context, link) for link in form.results],
         "audit_log_url": context.local(form.audit_log_url) if form.audit_log_url else None,
         "code": form.code.model_dump() if form.code else None,

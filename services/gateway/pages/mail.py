@@ -5,7 +5,9 @@ reach the installation: with an SMTP server, with a BASE_URL that is https, or b
 only under the machine's own names, so that no other site's name that leads here (DNS rebinding) opens it.
 """
 
+import json
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import flask
@@ -18,6 +20,7 @@ from services.gateway.pages.answering.context import PagesContext, PagesSettings
 
 _NEWER_THAN_ALL = 2**53
 _PER_PAGE = 50
+_PROVIDER_MAILBOX = "provider.jsonl"
 _OWN_NAME = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.ASCII | re.IGNORECASE)
 _FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via")
 # The mail is shown in a frame of no origin. Links open beside it, because the pages they lead to refuse to be framed.
@@ -31,6 +34,16 @@ def is_there(settings: PagesSettings) -> bool:
     """True when mails are shown at all. That loopback is trusted is the default and means no proxy."""
     behind_proxy = not all(network.is_loopback for network in networks(settings.trusted_proxies))
     return not settings.smtp_url and not settings.base_url.lower().startswith("https:") and not behind_proxy
+
+
+def local_providers(settings: PagesSettings) -> list[tuple[str, str, str]]:
+    """Providers that are tried on this machine: the address of each one's page, and the keys of its name and of what it does;
+    none where there is no page of mails."""
+    known = [
+        (settings.local_provider_url, "welcome.provider", "welcome.provider_text"),
+        (settings.local_stamp_house_url, "welcome.stamps", "welcome.stamps_text"),
+    ]
+    return [one for one in known if one[0]] if is_there(settings) else []
 
 
 def routes(context: PagesContext) -> flask.Blueprint:
@@ -56,8 +69,17 @@ def routes(context: PagesContext) -> flask.Blueprint:
         mails = sorted(page.data, key=lambda mail: mail.id, reverse=True)
         older = mails[-1].id if len(mails) == _PER_PAGE else None
         messages = _texts(flask.request.args.get("texts_before", type=int))
+        codes = provider_codes(context.settings.var_dir)
         more = messages[-1].id if len(messages) == _PER_PAGE else None
-        return flask.render_template("mail/list.html", mails=mails, older=older, messages=messages, more=more)
+        return flask.render_template(
+            "mail/list.html",
+            mails=mails,
+            older=older,
+            messages=messages,
+            more=more,
+            codes=codes,
+            providers=local_providers(context.settings),
+        )
 
     @blueprint.get("/<int:number>")
     def show(number: int) -> str:
@@ -84,6 +106,21 @@ def routes(context: PagesContext) -> flask.Blueprint:
         return mail
 
     return blueprint
+
+
+def provider_codes(var_dir: Path | None) -> list[dict[str, str]]:
+    """One-time codes that the local provider of remote certificates has sent (deploy/suite.py), the newest first."""
+    path = var_dir / "mail" / _PROVIDER_MAILBOX if var_dir is not None else None
+    if path is None or not path.exists():
+        return []
+    found = []
+    for line in path.read_text(errors="replace").splitlines()[-_PER_PAGE:]:
+        try:
+            content = json.loads(line)
+        except ValueError:  # half of a line, which is being written
+            continue
+        found.append({key: str(content.get(key, "")) for key in ("to", "text", "at")})
+    return found[::-1]
 
 
 def parted(text: str) -> list[tuple[str, bool]]:

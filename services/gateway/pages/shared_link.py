@@ -74,6 +74,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             **{**visitor, "proofs": [*visitor.get("proofs", []), *proofs]},
             request_id=page_bodies.request_id(body),
             sender=context.user(template.author_id),
+            certsign=context.certsign_wish(),
             resume=flask.request.cookies.get(RESUME),
         )
         started: submissions.links.LinkStarted = context.bus.call(submissions.links.START_FROM_LINK, command)

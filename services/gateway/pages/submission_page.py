@@ -28,7 +28,8 @@ def routes(context: PagesContext) -> flask.Blueprint:
     def page(slug: str) -> str:
         submission = _submission_by_slug(context, slug)
         done = sum(submitter.status == "completed" for submitter in submission.submitters)
-        state = _STATES[submission.status]
+        is_sealing = submission.status == "pending" and submission.sealing_status is not None
+        state = "submission.sealing" if is_sealing else _STATES[submission.status]
         return flask.render_template("submission.html", submission=submission, state=state, done=done)
 
     return blueprint

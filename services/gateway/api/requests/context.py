@@ -12,14 +12,16 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import invalid
 from contracts.rpc import Rpc
+from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from contracts.types import Account, Actor
-from services.gateway.accounts import phone_otp, queries
+from services.gateway.accounts import phone_otp, providers, queries
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.providers import Providers
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.json_body import path
 from services.gateway.settings import Settings
@@ -77,12 +79,27 @@ class GatewayContext:
         """The account settings as they are now. Reads the database: for plain threads."""
         return self.database.read(queries.account, self.settings.account_defaults())
 
+    def certsign_wish(self) -> CertsignWish:
+        """What a submission that says nothing of ``certsign`` itself is made with. Reads the database: for plain threads."""
+        found = providers.read(self.database.read(queries.stored_settings), self.keys)
+        return providers.certsign_wish(found.certsign, None, self.link_secret)
+
     async def account(self) -> Account:
         """The account settings as they are now."""
-        defaults = self.settings.account_defaults()
+        return (await self.account_and_providers())[0]
+
+    async def account_and_providers(self) -> tuple[Account, Providers]:
+        """The account settings as they are now, and those of its providers."""
         if self.direct is not None:
-            return self.direct.account(defaults)
-        return await self.in_thread(self.database.read, queries.account, defaults)
+            stored = self.direct.stored_settings()
+        else:
+            stored = await self.in_thread(self.database.read, queries.stored_settings)
+        defaults = self.settings.account_defaults()
+        return queries.with_changes(defaults, stored), providers.read(stored, self.keys)
+
+    @property
+    def link_secret(self) -> str:
+        return self.settings.link_secret.get_secret_value()
 
 
 async def _run_in(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from contracts.rpc import Rpc
+from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.identity.provider import IdentityProvider
@@ -22,7 +24,8 @@ class PagesSettings(Protocol):
     ``trusted_proxies``: comma-separated CIDRs whose ``X-Forwarded-For`` is believed. ``frame_ancestors``: sources of
     the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at
     ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
-    bytes is the limit of one upload.
+    bytes is the limit of one upload. ``var_dir``: the folder of local state, where there is one. ``local_provider_url``,
+    ``local_stamp_house_url``: pages of providers that are tried on this machine, empty where there are none.
     """
 
     @property
@@ -37,6 +40,12 @@ class PagesSettings(Protocol):
     def frame_ancestors(self) -> str: ...
     @property
     def max_file_size(self) -> int: ...
+    @property
+    def var_dir(self) -> Path | None: ...
+    @property
+    def local_provider_url(self) -> str: ...
+    @property
+    def local_stamp_house_url(self) -> str: ...
 
 
 class Bus(Protocol):
@@ -55,6 +64,7 @@ class PagesContext:
     account: Callable[[], Account] = Account
     user: Callable[[int], Actor | None] = lambda _id: None
     identity: IdentityProvider | None = None
+    certsign_wish: Callable[[], CertsignWish] = CertsignWish
 
     @cached_property
     def root(self) -> str:

@@ -27,9 +27,11 @@ async function watch() {
     }
     if (form.state !== "completed") return location.reload();
     if (form.sealing_status === "sealed" && form.results.length) return offer(form);
-    if (form.sealing_status === "sealing") tell("done.sealing", true);
+    const sealing = form.sealing_status === "sealing";
+    if (sealing && !form.waits_for_provider) tell("done.sealing", true);
+    else if (sealing) tell("done.provider", false);
     else tell(form.sealing_status === "failed" ? "done.failed" : result.dataset.others, false);
-    if (form.sealing_status !== "sealing") wait = Math.max(wait, WHILE_OTHERS_SIGN);
+    if (!sealing) wait = Math.max(wait, WHILE_OTHERS_SIGN);
   }
 }
 

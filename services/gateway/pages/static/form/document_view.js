@@ -159,7 +159,9 @@ export class DocumentView {
     const area = field.areas[index];
     const mine = isStep(field);
     const kind = `box box--${field.type} ${mine ? "box--mine" : "box--fixed"}`;
-    const node = el("div", { class: kind, "aria-hidden": true, "data-field": field.uuid });
+    // What is filled in is told elsewhere, where it is asked for; the place of a duty stamp is told here alone.
+    const told = field.type === "dutystamp" ? { role: "img", "aria-label": t("document.dutystamp") } : { "aria-hidden": true };
+    const node = el("div", { class: kind, ...told, "data-field": field.uuid });
     if (mine) node.addEventListener("click", () => this.onPick(field));
     const { style } = node;
     style.left = `${area.x * 100}%`;
@@ -176,6 +178,7 @@ export class DocumentView {
   #content(field, area) {
     const value = this.state.value(field.uuid);
     if (field.type === "strikethrough") return [strike(area)];
+    if (field.type === "dutystamp") return [el("span", { class: "box__hint" }, t("kind.dutystamp"))];
     if (isEmpty(value) && !field.display) return isStep(field) ? [hint(field)] : [];
     if (PICTURES.has(field.type)) return this.#pictureOf(value);
     if (field.type === "file") return this.#filesOf(value);

@@ -4,7 +4,7 @@ import { reasonKey } from "./calls.js";
 import { problemWith } from "./validation.js";
 import { t } from "./texts.js";
 
-const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment"]);
+const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "dutystamp"]);
 
 /** Tells `changed` (with the field's uuid in `detail`) whenever an answer changes. */
 export class FormState extends EventTarget {
