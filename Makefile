@@ -5,7 +5,7 @@
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
 
-demo: ## walk one real agreement from template to sealed PDF, then stop
+demo: ## walk two real agreements from template to sealed PDF, then stop
 	@python3 deploy/local.py demo
 
 up: ## run the suite until Ctrl-C; PORT, VAR_DIR, SMTP_URL ... are obeyed

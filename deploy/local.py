@@ -50,6 +50,7 @@ RUN_PACKAGES = [
 TEST_PACKAGES = [
     "postgresql",
     "qpdf",
+    "softhsm2",  # a PKCS#11 token of its own for the seal's key
     "chromium",
     "firefox-esr",
     "webkit2gtk-driver",  # WebKit, which draws on xvfb

@@ -5,6 +5,7 @@ in VAR_DIR. It obeys PORT, VAR_DIR, BASE_URL, ADMIN_EMAIL, ADMIN_API_KEY, AMQP_U
 ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs).
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -29,6 +30,11 @@ WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
 SERVICES = (*WORKERS, "gateway")
 DEFINITIONS = ROOT / "deploy/kubernetes/components/broker-and-database/definitions.json"
 """What RabbitMQ is to know; ``deploy/broker_roles.py`` records it."""
+PROVIDER, STAMP_HOUSE = "provider", "stamp-house"
+"""What is there to be tried beside the services: a provider of remote certificates, and one of duty stamps. Their folders in
+VAR_DIR have the same names."""
+PROVIDER_MAILBOX = "provider.jsonl"
+"""In the folder of mails: the one-time codes of the provider that runs beside the services; ``/dev/mail`` shows them."""
 READY_WITHIN = 180.0
 """Seconds. It takes 10 to 20; three suites that start side by side on two slow processors take ten times as long."""
 STOP_WITHIN = 9.0
@@ -51,6 +57,8 @@ class Program:
     started: float = 0.0
     quick_deaths: int = 0
     wanted: bool = True
+    to_be_tried: bool = False
+    """Whether nothing else needs it: it is started last, and given up alone."""
 
     @property
     def running(self) -> bool:
@@ -76,28 +84,38 @@ class Suite:
         port: int | None = None,
         environment: Mapping[str, str] | None = None,
         one_worker: bool = False,
+        with_providers: bool = False,
     ) -> None:
         """``one_worker``: all services but the gateway are served by one process instead of one each, which starts and idles
-        at less cost."""
+        at less cost. ``with_providers``: a provider of remote certificates and one of duty stamps run beside them, to be tried;
+        the latter unless RENDERING_STAMP_FOLDER says that there is another."""
         self.var_dir = var_dir.resolve()
         self.var_dir.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
-        self.one_worker = one_worker
+        self.one_worker, self.with_providers = one_worker, with_providers
         self.settings = dict(environment or {})
         self.base_url = self.settings.get("BASE_URL") or f"http://localhost:{self.port}"
         self.broker: PrivateBroker | None = None
         self._secrets = Secrets(self.var_dir / "secrets")
         self.api_key, self.api_key_is_new = self._admin_api_key()
-        self.programs = {name: self._program(name) for name in self._names()}
+        self._ports_of_providers = {name: self._provider_port(name) for name in self._names_of_providers()}
+        names = (*self._names(), *self._ports_of_providers)
+        self.programs = {name: self._program(name) for name in names}
         self._stopping = threading.Event()
 
     def start(self) -> None:
         """Start everything and wait until it is ready; SuiteFailed with the reason otherwise."""
         self._launch_broker()
         self._migrate()
-        for name in self.programs:
-            self.start_program(name)
+        for program in [program for program in self.programs.values() if not program.to_be_tried]:
+            self.start_program(program.name)
         self.wait_until_ready()
+
+    def start_providers(self) -> None:
+        """Start the providers that run beside the services, which wait for none of them; when ``start`` is over, so that what
+        nobody may want to try makes nobody wait."""
+        for name in self._ports_of_providers:
+            self.start_program(name)
 
     def stop(self) -> None:
         """SIGTERM to all, SIGKILL to what is left after 9 s, the broker last."""
@@ -170,9 +188,11 @@ class Suite:
             "BASE_URL": self.base_url,
             **self._amqp_urls(),
             **settings_of_var_dir(self.var_dir),
+            **self._settings_of_providers(),
             "SMTP_URL": "",
             "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",
             "ADMIN_EMAIL": "admin@example.com",
+            "RENDERING_STAMP_FOLDER": str(self.var_dir / "stamp-house" / "shared"),
             "CERTIFICATE_DIR": str(self.var_dir / "secrets" / "certificates"),
             "LINK_SECRET": self._secrets.get("link-secret"),
             "KEY_ENCRYPTION_SECRET": self._secrets.get("key-encryption-secret"),
@@ -186,9 +206,17 @@ class Suite:
         return {**os.environ, **values, **{key: value for key, value in self.settings.items() if value}, **fixed}
 
     def _names(self) -> tuple[str, ...]:
-        return (*(("worker",) if self.one_worker else WORKERS), "background", "gateway")
+        workers = ("worker",) if self.one_worker else WORKERS
+        return (*workers, "background", "gateway")
+
+    def _names_of_providers(self) -> tuple[str, ...]:
+        if not self.with_providers:
+            return ()
+        return (PROVIDER,) if self.settings.get("RENDERING_STAMP_FOLDER") else (PROVIDER, STAMP_HOUSE)
 
     def _program(self, name: str) -> Program:
+        if name in self._ports_of_providers:
+            return self._provider_program(name)
         if name == "background":
             arguments = ["-m", "contracts.runtime.main", "background", *SERVICES]
         elif name == "worker":
@@ -196,6 +224,54 @@ class Suite:
         else:
             arguments = ["-m", f"services.{name}", "serve"]
         return Program(name, arguments, free_port())
+
+    def _provider_program(self, name: str) -> Program:
+        port = self._ports_of_providers[name]
+        module = "deploy.providers.csc" if name == PROVIDER else "deploy.providers.stamp_house"
+        arguments = ["-m", module, "--folder", str(self.var_dir / name), "--port", str(port)]
+        if name == PROVIDER:
+            arguments += ["--mailbox", str(self.var_dir / "mail" / PROVIDER_MAILBOX)]
+        return Program(name, arguments, port, wanted=False, to_be_tried=True)
+
+    def provider_urls(self) -> dict[str, str]:
+        """Where the providers are that run beside the services, by name."""
+        return {name: f"http://127.0.0.1:{port}" for name, port in self._ports_of_providers.items()}
+
+    def _settings_of_providers(self) -> dict[str, str]:
+        """What the services must know of them: pages link to them, and a sign adapter shares its folder with rendering."""
+        urls = self.provider_urls()
+        found = {"LOCAL_PROVIDER_URL": urls.get(PROVIDER, ""), "LOCAL_STAMP_HOUSE_URL": urls.get(STAMP_HOUSE, "")}
+        if STAMP_HOUSE in urls:
+            found["RENDERING_STAMP_FOLDER"] = str(self.var_dir / STAMP_HOUSE / "shared")
+        return found
+
+    def certsign_settings(self) -> dict[str, Any]:
+        """What ``PUT /account`` takes as ``certsign`` for the provider that runs beside the services."""
+        return self._written_by(PROVIDER, "certsign.json")
+
+    def dutystamp_settings(self) -> dict[str, Any]:
+        """What ``PUT /account`` takes as ``dutystamp`` for the stamp house that runs beside the services."""
+        return self._written_by(STAMP_HOUSE, "dutystamp.json")
+
+    def _written_by(self, name: str, file: str) -> dict[str, Any]:
+        """What a provider has written once it can be called."""
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline and self.programs[name].wanted:
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                found: dict[str, Any] = json.loads((self.var_dir / name / file).read_text())
+                return found
+            time.sleep(0.1)
+        raise SuiteFailed(f"{name} did not start.\n{self.log_tail(name)}")
+
+    def _provider_port(self, name: str) -> int:
+        """The same one at each start: certificates and the account's settings name it."""
+        path = self.var_dir / name / "port"
+        if path.exists():
+            return int(path.read_text())
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        port = free_port()
+        write_secret(path, str(port))
+        return port
 
     def _launch_broker(self) -> None:
         for folder in ("log", "databases", "blobs"):
@@ -264,6 +340,12 @@ class Suite:
         assert program.process is not None
         alive = time.monotonic() - program.started
         program.quick_deaths = program.quick_deaths + 1 if alive < QUICK_DEATH else 0
+        if program.quick_deaths >= QUICK_DEATHS_ALLOWED and program.to_be_tried:
+            program.wanted = False
+            print(
+                f"{program.name} dies at each start, and is left alone.\n{self.log_tail(program.name)}", file=sys.stderr
+            )
+            return
         if program.quick_deaths >= QUICK_DEATHS_ALLOWED:
             raise SuiteFailed(f"{program.name} dies at each start.\n{self.log_tail(program.name)}")
         print(f"{program.name} ended with {program.process.returncode}; starting it again", file=sys.stderr, flush=True)
@@ -327,11 +409,13 @@ def settings_from_environment() -> dict[str, str]:
 
 def main() -> int:
     var_dir = Path(os.environ.get("VAR_DIR") or ROOT / "var")
-    suite = Suite(var_dir, port=int(os.environ.get("PORT") or 8000), environment=settings_from_environment())
+    port = int(os.environ.get("PORT") or 8000)
+    suite = Suite(var_dir, port=port, environment=settings_from_environment(), with_providers=True)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:
         suite.start()
+        suite.start_providers()
         announce(suite, time.monotonic() - began)
         suite.watch()
     except KeyboardInterrupt:
@@ -352,6 +436,11 @@ def announce(suite: Suite, seconds: float) -> None:
     if not suite.settings.get("SMTP_URL"):
         mailbox = "" if suite.base_url.startswith("https:") else f" and shown at http://localhost:{suite.port}/dev/mail"
         print(f"Mails are kept in {suite.var_dir / 'mail'}{mailbox}")
+    urls = suite.provider_urls()
+    if PROVIDER in urls:
+        print(f"To be tried: a provider of remote certificates at {urls[PROVIDER]} (docs/certsign.md)")
+    if STAMP_HOUSE in urls:
+        print(f"             and one of duty stamps at {urls[STAMP_HOUSE]} (docs/dutystamp.md)")
     if suite.api_key_is_new:
         print(
             f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"
