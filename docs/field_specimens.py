@@ -303,6 +303,12 @@ TYPES = [
         ("Smoking is allowed {{Struck;type=strikethrough}}",),
     ),
     Specimen(
+        ("dutystamp",),
+        "Where a duty stamp goes that the submission orders without naming a place. Nobody fills it in. Its provider puts the "
+        "stamp there after everybody has signed; without an order the place stays empty.",
+        ("Duty stamp: {{Meterai;type=dutystamp}}",),
+    ),
+    Specimen(
         ("verification",),
         "Who the signer is, proved at your OpenID Connect provider before they complete. Whom the provider named is in the "
         "audit trail. Without a provider submissions with such a field are refused.",
