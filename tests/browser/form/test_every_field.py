@@ -31,6 +31,7 @@ ALL = [
     field("Papers", "file", line=21),
     field("Part one", "heading", line=22, default_value="Part one of two"),
     field("Out", "strikethrough", line=23),
+    field("Meterai", "dutystamp", line=23, area={"x": 0.6, "w": 0.12}),
     field("Fixed", line=24, readonly=True, default_value="cannot be changed"),
 ]
 
@@ -45,6 +46,9 @@ def test_every_type_is_filled_in_and_arrives(suite: RunningSuite, open_page: Ope
     signer = Signer(page)
     expect(box(page, "Part one of two")).to_be_visible()
     expect(box(page, "cannot be changed")).to_be_visible()
+    expect(
+        page.get_by_role("img", name="Place for a duty stamp, which is put there after everybody has signed")
+    ).to_have_text("Duty stamp")
     signer.start()
     expect(page.get_by_text("1 of 14")).to_be_visible()
     signer.fill("Full name", "Anna Example")

@@ -74,6 +74,10 @@ def test_the_first_answer_comes_again_and_nothing_happens_twice(gateway: Gateway
     assert removed[0].body == removed[1].body
     account = [send(gateway, "PUT", "/account", {"name": "Acme"}, "k6").json() for _ in range(2)]
     assert account[0] == account[1]
+    provider = {"certsign": {"url": "https://signing.example.com/tenant", "provider": "csc"}}
+    account = [send(gateway, "PUT", "/account", provider, "k7").json() for _ in range(2)]
+    assert account[0] == account[1]
+    assert account[0]["certsign"]["problem"], "what was found out of it is told again as well"
 
 
 def test_another_request_under_the_same_key_is_refused(gateway: Gateway) -> None:

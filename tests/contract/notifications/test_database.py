@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.events import MailedFile
+from contracts.events import Admins, MailedFile
 from contracts.rpc import notifications as rpc
 from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import now, uuid7
@@ -438,6 +438,20 @@ def test_nobody_is_told_of_a_mail_that_is_about_no_submission(
         wait_until(lambda: all_of(database, "done"))
     assert server.recipients() == ["admin@example.com"]
     assert told(database) == []
+
+
+def test_the_admins_are_known_as_the_gateway_said_last(database: Database) -> None:
+    def tell(event_id: str, revision: int, *emails: str) -> None:
+        database.write(commands.keep_admins, event_id, Admins(emails=list(emails), revision=revision))
+
+    assert database.read(queries.admins) is None
+    tell("a-2", 2, "b@x.example")
+    tell("a-1", 1, "a@x.example")
+    assert database.read(queries.admins) == ["b@x.example"]
+    tell("a-3", 3)
+    assert database.read(queries.admins) == []
+    tell("a-3", 4, "c@x.example")
+    assert database.read(queries.admins) == [], "the same event once more"
 
 
 @pytest.mark.parametrize(

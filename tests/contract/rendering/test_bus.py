@@ -24,6 +24,7 @@ from contracts.envelope import Envelope
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed
 from contracts.fields.boxes import FieldBox
+from contracts.providers import StampPosition
 from contracts.rpc import health, rendering
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.topology import event_exchange
@@ -32,11 +33,16 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.high_water import MARKS
 from contracts.types import Area, FieldType
+from deploy.providers.faults import Fault
 from deploy.rabbitmq import PrivateBroker
-from services.rendering.models import Result, SealJob
+from services.rendering.models import CertsignJob, Result, SealJob
+from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, encrypted, flate_bomb, line, signed
 from tests.support.rendering import drawing
+from tests.support.rendering.provider_suite import what_was_signed
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, seal_request
+from tests.support.rendering.stamps import SERIAL, stamped
+from tests.support.servers import csc_provider
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services import processes
 from tests.support.services.suite import wait_until
@@ -290,6 +296,34 @@ def test_characters_without_a_font_are_named(service: Running) -> None:
     assert answer.characters == ["", "\ue000"]
 
 
+def test_where_a_duty_stamp_has_no_room_is_said_before(service: Running) -> None:
+    asked = rendering.CheckStampPositions(
+        documents=[drawing.stored()],
+        targets=["documents"],
+        positions=[StampPosition(x=540, y=0), StampPosition(x=541, y=0), StampPosition(document_index=1)],
+        width=72,
+        height=72,
+    )
+    assert service.client.call(rendering.CHECK_STAMP_POSITIONS, asked).problems == {
+        "positions[1].x": "must be between 0 and 540, so that a stamp of 72 x 72 points is on the page",
+        "positions[2].document_index": "must be 0, as there is 1 document",
+    }
+
+
+def test_a_sealed_file_that_was_stamped_is_valid_with_both_signatures(service: Running) -> None:
+    files = [service.upload(contract_pdf(2))]
+    sealed = service.client.call(rendering.COMBINE, rendering.Combine(files=files, seal=True)).file
+    file = service.upload(stamped(service.blobs.get(sealed), (400, 100, 472, 172), 2))
+    known = service.client.call(rendering.RECOGNISE, rendering.Verify(file=file))
+    assert known.verification == service.client.call(rendering.VERIFY, rendering.Verify(file=file))
+    assert known.verification.checksum_status == "valid"
+    seal, stamp = known.verification.signatures
+    assert (seal.indication, seal.trust, seal.changed_after_signing) == ("TOTAL-PASSED", "trusted", False)
+    assert (stamp.integrity, stamp.trust, stamp.covers_whole_document) == ("valid", "untrusted", True)
+    assert stamp.signing_reason == f"[{SERIAL}] Contract"
+    assert known.own_seals == [seal.field]
+
+
 def test_drafts_show_what_is_there(service: Running, tmp_path: Path) -> None:
     request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=99).model_dump())
     one, again = (service.client.call(rendering.FILL_DRAFTS, request) for _ in range(2))
@@ -410,6 +444,44 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
         assert all(service.blobs.exists(key) for key in keys)
         assert len(service.about(seal_id)) == 1
     assert {state for seal_id, state in service.jobs() if seal_id in seal_ids} == {"done"}
+
+
+def test_killed_while_a_provider_is_asked_each_document_has_one_signature(service: Running, tmp_path: Path) -> None:
+    """The provider takes its time with each step, so that the kill comes while it is at it, or has just done it."""
+
+    def reached(number: int) -> bool:
+        database = Database(service.database_url)
+        try:
+            rows = database.read(lambda session: list(session.scalars(sa.select(CertsignJob))))
+        finally:
+            database.dispose()
+        row = next((row for row in rows if row.submission_id == 60 + number), None)
+        if row is None:
+            return False
+        return [row.attempts > 0, row.prepared_for is not None, row.grant is not None][number]
+
+    with csc_provider.running(tmp_path / "csc", Fault("slow", seconds=0.4)) as provider:
+        for number in range(3):
+            documents = [contract_pdf(1), document(line(f"annex {number}"))]
+            seal_id = f"asking-{number}"
+            request = seal_request(
+                service.blobs, *documents, submission_id=60 + number, seal_id=seal_id, certsign=by_csc(provider)
+            )
+            service.order(request)
+            wait_until(lambda number=number: reached(number), within=60, what="the provider to be asked")
+            os.kill(service.background.pid, signal.SIGKILL)
+            service.background.wait()
+            service.background = service.start("background")
+            signed = [
+                one
+                for document_ in service.sealed(seal_id).documents
+                for one in what_was_signed(service.blobs.get(document_.file))
+            ]
+            assert len(signed) == 2
+            made = provider.signing.record.counts()
+            assert all(made[one.hex()] for one in signed)
+            assert len(service.about(seal_id)) == 1
+        assert len(made) == 6, "nothing else was signed than what is in the files"
 
 
 def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Running) -> None:

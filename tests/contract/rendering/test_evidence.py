@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import json
+import ssl
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from services.gateway.evidence import verify as checker
 from services.rendering import commands
 from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
@@ -31,6 +33,7 @@ from services.rendering.sealing import evidence
 from tests.support.material.agreement import agreement_pdf
 from tests.support.rendering.seal_jobs import blobs, count, database
 from tests.support.rendering.seals import identity, sealed
+from tests.support.rendering.stamps import provider, stamped
 
 __all__ = ["blobs", "database"]
 
@@ -57,9 +60,12 @@ Sign = Callable[..., SignedEvidence]
 
 @pytest.fixture
 def sign(database: Database, blobs: BlobStore) -> Sign:
-    def signed(trail: BlobRef, kind: Any = "rsa-3072", **more: Any) -> SignedEvidence:
+    def signed(
+        trail: BlobRef, kind: Any = "rsa-3072", sealed_documents: Sequence[BlobRef] = (), **more: Any
+    ) -> SignedEvidence:
         work = evidence.Evidence(database, blobs, Renderer(), identity(kind))  # type: ignore[arg-type]
-        return work.signed(SignEvidence(manifest=manifest(trail, **more), audit_trail=trail))
+        asked = SignEvidence(manifest=manifest(trail, **more), audit_trail=trail, documents=list(sealed_documents))
+        return work.signed(asked)
 
     return signed
 
@@ -126,6 +132,38 @@ def test_only_files_that_were_sealed_here_are_vouched_for(sign: Sign, trail: Blo
         sign(trail, documents=[document], members=members)
     with pytest.raises(ServiceError, match=r"audit-trail\.pdf is not known"):
         sign(foreign)
+    with pytest.raises(ServiceError, match=r"documents\[0\] is not known"):
+        sign(trail, sealed_documents=[foreign])
+
+
+def test_a_provider_that_sealed_documents_comes_with_its_chain(
+    sign: Sign, trail: BlobRef, database: Database, blobs: BlobStore, tmp_path: Path
+) -> None:
+    """Also where a stamp follows the seal. What ``verify.py`` makes of it, openssl takes."""
+    provided = stamped(sealed(agreement_pdf(["Provided"]), provider("A provider")), (400, 100, 472, 172))
+    files = {"sealed/01-a.pdf": provided, "sealed/02-b.pdf": sealed(agreement_pdf(["Ours"]), identity("rsa-3072"))}
+    refs = [blobs.put(data, "application/pdf", "submissions/12/") for data in files.values()]
+    database.write(commands.remember_sealed, [ref.sha256 for ref in refs], 12, AT)
+    members = {path: Member(sha256=ref.sha256, size=ref.size) for path, ref in zip(files, refs, strict=True)}
+    documents = [Document(uuid=path, name="a", original=path, shown=path, sealed=path) for path in files]
+    signed = sign(trail, documents=documents, members=members, sealed_documents=refs)
+    told = json.loads(signed.manifest)
+    (chain, none) = (document["certificates"] for document in told["documents"])
+    assert none is None
+    leaf = provider("A provider").encoded[0]
+    assert base64.b64decode(signed.made[chain]).startswith(ssl.DER_cert_to_PEM_cert(leaf).encode())
+    assert chain in told["members"]
+    for path, data in signed.made.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(base64.b64decode(data))
+    told["sealed_at"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    for (path, data), certificate in zip(files.items(), (leaf, identity("rsa-3072").encoded[0]), strict=True):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        seal, covered, _ = checker.seal_of(data, certificate)
+        (tmp_path / "seal").write_bytes(seal)
+        (tmp_path / f"{path}.signed").write_bytes(covered)
+        command = checker.command(told, "seal", f"{path}.signed", None)
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_a_file_of_another_submission_is_not_vouched_for(sign: Sign, database: Database, blobs: BlobStore) -> None:

@@ -74,6 +74,8 @@ def one_off(**documents: Any) -> dict[str, Any]:
 MATRIX: dict[str, Row] = {
     "account.get": Row(ADMINS),
     "account.update": Row(ADMINS, lambda _: {"name": None}),
+    "account.test_certsign": Row(ADMINS, done=422),
+    "account.dutystamps": Row(ADMINS),
     "users.current": Row(EVERYBODY),
     "users.search": Row(ADMINS),
     "users.create": Row(ADMINS, lambda _: {"email": f"{uuid.uuid4().hex}@example.com", "role": "viewer"}, 201),

@@ -21,8 +21,9 @@ from tests.support.services.suite import RunningSuite
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "support" / "clients" / "generated_client"
-FREE = {"Metadata", "MetadataInput", "SubmissionEventData", "Variables", "VariablesSchema"}
-"""What may hold anything, on purpose: the caller's own data, values for Word documents, what belongs to one kind of event."""
+FREE = {"Metadata", "MetadataInput", "StampDetails", "SubmissionEventData", "Variables", "VariablesSchema"}
+"""What may hold anything, on purpose: the caller's own data, values for Word documents, what belongs to one kind of event or to
+a provider's way of selling stamps."""
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,7 @@ _WITHOUT_A_CLASS = {
     *("Conditions", "ConditionsInput", "CreatedSubmitters"),  # arrays
     *("CreatedSubmittersOrDryRun", "SubmissionOrDryRun", "SubmissionsOrDryRun", "TemplateOrDryRun"),  # one or the other
     *("Cursor", "FieldValue", "FieldValueInput", "Id"),
+    *("CertificatePem", "ProviderSecret", "ProviderUrl"),  # texts
 }
 
 

@@ -22,7 +22,8 @@ def key_of(suite: RunningSuite, name: str) -> str:
 
 def make(suite: RunningSuite, key: str, html: str) -> requests.Response:
     documents = [{"name": "Page", "html": f"<!-- {uuid.uuid4()} -->{html}"}]
-    return suite.call("POST", "/templates/html", {"documents": documents}, key=key)
+    # One that waits for its turn, and then takes all the time that it has, is answered after a minute on a busy machine.
+    return suite.call("POST", "/templates/html", {"documents": documents}, key=key, timeout=150)
 
 
 def test_fifteen_heavy_pages_of_one_user_keep_no_other_waiting(sqlite_suite: RunningSuite) -> None:

@@ -209,7 +209,8 @@ def test_each_changed_byte_of_an_unpacked_member_is_found(told: Told, tmp_path: 
             changed[place] ^= 1 << chance.randrange(8)
             path.write_bytes(changed)
             if name == "manifest.json":
-                assert verify(CHECKER, folder, "--openssl").returncode == 1, (name, place)
+                # 1: something differs; 2: a key that it needs has another name, so it is no manifest at all.
+                assert verify(CHECKER, folder, "--openssl").returncode in (1, 2), (name, place)
             elif name != "manifest.json.p7s":  # which holds certificates that it does not need
                 assert not holds(folder), (name, place)
         path.write_bytes(data)

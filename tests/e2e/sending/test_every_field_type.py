@@ -56,6 +56,7 @@ FIELDS = [
     placed(15, "strikethrough", "Struck"),
     placed(16, "text", "Clause", readonly=True, default_value="Fixed clause"),
     placed(17, "text", "Today", required=False, default_value="Signed by {{name}}"),
+    placed(17, "dutystamp", "Meterai", column=0.5),
     placed(
         18, "payment", "Fee", preferences={"price": 25, "currency": "GBP", "payment_url": "https://pay.example.com"}
     ),
@@ -161,6 +162,7 @@ def test_every_type_is_in_the_sealed_file(suite: RunningSuite, signer: dict[str,
         assert not is_drawn(ink(sealed, name, number)), (name, number)
     for name in ("Signature", "Initials", "Stamp", "Struck"):
         assert is_drawn(ink(sealed, name)), name
+    assert ink(sealed, "Meterai").convert("L").getextrema() == (255, 255), "nothing is drawn without an order"
     colors: list[Any] = [color for _, color in ink(sealed, "Photo").getcolors(100_000) or []]
     assert any(all(abs(a - b) < 12 for a, b in zip(color, RED, strict=True)) for color in colors)
 

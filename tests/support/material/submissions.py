@@ -226,8 +226,9 @@ class Desk:
         return len(self.events(event_type))
 
 
-def sealed(submission_id: int, seal_id: str) -> DocumentsSealed:
+def sealed(submission_id: int, seal_id: str, **more: Any) -> DocumentsSealed:
     return DocumentsSealed(
+        **more,
         submission_id=submission_id,
         seal_id=seal_id,
         documents=[

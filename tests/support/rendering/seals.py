@@ -24,6 +24,12 @@ def text(when: datetime = NOW) -> reserving.SignatureText:
     return reserving.SignatureText("Test Seal", "Tested", when)
 
 
+def reserved(data: bytes, size: int, when: datetime = NOW) -> reserving.Reserved:
+    """``data`` as it is, with a place for a seal of that size."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return reserving.reserve(pdf, text(when), size)
+
+
 def finish(
     reserved: reserving.Reserved, who: certificates.SealIdentity | None = None, token: bytes | None = None
 ) -> bytes:
@@ -36,8 +42,7 @@ def finish(
 def sealed(data: bytes, who: certificates.SealIdentity | None = None, when: datetime = NOW) -> bytes:
     """``data`` as it is, with our seal."""
     who = who or identity()
-    with pikepdf.open(io.BytesIO(data)) as pdf:
-        return finish(reserving.reserve(pdf, text(when), who.signer.size), who)
+    return finish(reserved(data, who.signer.size, when), who)
 
 
 def chain_of_earlier_version(folder: Path, *, beside: bool = False) -> certificates.SealIdentity:

@@ -23,6 +23,7 @@ from pyhanko.sign.timestamps import DummyTimeStamper
 from services.rendering.jobs.sealing.cms import sequence
 
 DER = serialization.Encoding.DER
+_DAYS = 800
 
 
 def _keys() -> Iterator[tuple[rsa.RSAPrivateKey, rsa.RSAPrivateKey]]:
@@ -37,10 +38,11 @@ _KEYS = _keys()
 class Authority:
     """``mode``: ``good``, ``refuse``, ``garbage``, ``wrong_digest``, ``other_nonce``, ``wrong_purpose``, ``error``,
     ``endless``, ``hang``, ``redirect``. ``login``: "user:password" that a request must carry. ``proofs``: ``crl``, ``ocsp``,
-    ``revoked``, ``broken`` or None for a certificate that names nobody to ask."""
+    ``revoked``, ``broken`` or None for a certificate that names nobody to ask. ``days``: how long its certificates last."""
 
-    def __init__(self, proofs: str | None = None) -> None:
+    def __init__(self, proofs: str | None = None, days: int = _DAYS) -> None:
         self.mode = "good"
+        self.days = days
         self.login: str | None = None
         self.proofs = proofs
         self.requests: list[bytes] = []
@@ -70,17 +72,18 @@ class Authority:
     def _make_certificates(self) -> None:
         self._now = datetime.now(UTC).replace(microsecond=0)
         self._root_key, self._key = next(_KEYS)
-        self._root = self._certificate("TSA Root", self._root_key, ca=True)
+        self._name = "TSA Root" if self.days == _DAYS else f"TSA Root for {self.days} days"
+        self._root = self._certificate(self._name, self._root_key, ca=True)
         self._leaf = self._certificate("TSA", self._key, purpose=ExtendedKeyUsageOID.TIME_STAMPING)
         self._other = self._certificate("Not a TSA", self._key, purpose=ExtendedKeyUsageOID.CODE_SIGNING)
 
     def _certificate(
         self, name: str, key: rsa.RSAPrivateKey, *, ca: bool = False, purpose: Any = None
     ) -> x509.Certificate:
-        issuer = _name("TSA Root")
+        issuer = _name(self._name)
         builder = x509.CertificateBuilder().subject_name(_name(name)).issuer_name(issuer).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number()).not_valid_before(self._now - timedelta(days=1))
-        builder = builder.not_valid_after(self._now + timedelta(days=800))
+        builder = builder.not_valid_after(self._now + timedelta(days=self.days))
         builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         if purpose is not None:
             builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=True)
@@ -117,11 +120,12 @@ class Authority:
         answer: bytes = stamper.request_tsa_response(request).dump()
         return answer
 
-    def crl(self) -> bytes:
+    def crl(self, at: datetime | None = None) -> bytes:
+        at = at or self._now
         if self.proofs == "broken":
             return b"out of order"
         builder = x509.CertificateRevocationListBuilder().issuer_name(self._root.subject)
-        builder = builder.last_update(self._now - timedelta(hours=1)).next_update(self._now + timedelta(days=2))
+        builder = builder.last_update(at - timedelta(hours=1)).next_update(at + timedelta(days=2))
         if self.proofs == "revoked":
             entry = x509.RevokedCertificateBuilder().serial_number(self._leaf.serial_number)
             builder = builder.add_revoked_certificate(entry.revocation_date(self._now - timedelta(minutes=30)).build())
@@ -147,8 +151,8 @@ class Authority:
 
 
 @contextmanager
-def authority(proofs: str | None = None) -> Iterator[Authority]:
-    running = Authority(proofs)
+def authority(proofs: str | None = None, days: int = _DAYS) -> Iterator[Authority]:
+    running = Authority(proofs, days)
     try:
         yield running
     finally:

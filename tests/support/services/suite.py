@@ -30,10 +30,12 @@ class RunningSuite(Suite):
         return answer.json()
 
     def call(
-        self, method: str, path: str, json: Any = None, *, key: str | None = None, **more: Any
+        self, method: str, path: str, json: Any = None, *, key: str | None = None, timeout: float = 60, **more: Any
     ) -> requests.Response:
         headers = {"X-Auth-Token": key or self.api_key, **more.pop("headers", {})}
-        return requests.request(method, f"{self.base_url}/api{path}", json=json, headers=headers, timeout=60, **more)
+        return requests.request(
+            method, f"{self.base_url}/api{path}", json=json, headers=headers, timeout=timeout, **more
+        )
 
     def page(self, method: str, path: str, json: Any = None, *, status: int = 200) -> Any:
         """A call of the signing page (no key)."""

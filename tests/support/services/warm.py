@@ -34,7 +34,11 @@ class WarmSuite(RunningSuite):
 def started_or_warm(folder: Path, **settings: str) -> RunningSuite:
     """A suite in ``folder``, unless WARM_SUITE names one that is up."""
     warm = os.environ.get("WARM_SUITE")
-    return WarmSuite(Path(warm)) if warm else start_suite(folder, one_worker=True, **settings)
+    return (
+        WarmSuite(Path(warm))
+        if warm
+        else start_suite(folder, one_worker=True, RENDERING_STAMP_FOLDER=str(folder / "stamps"), **settings)
+    )
 
 
 def main(folder: Path) -> None:
@@ -42,7 +46,8 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     provider = ProviderProcess(folder / "identity-provider.log")
     try:
-        suite = start_suite(folder, one_worker=True, **provider.settings, **FEW_CODES)
+        stamps = {"RENDERING_STAMP_FOLDER": str(folder / "stamps")}
+        suite = start_suite(folder, one_worker=True, **stamps, **provider.settings, **FEW_CODES)
         try:
             assert suite.broker is not None
             settings = {**suite.settings, "AMQP_URL": suite.broker.amqp_url}

@@ -223,6 +223,7 @@ def test_a_proof_that_has_no_effect_is_never_dropped_in_silence() -> None:
         ("file", [], None),
         ("verification", "", None),
         ("strikethrough", "x", None),
+        ("dutystamp", "x", None),
         ("number", 0, 0),
         ("heading", 5, "5"),
         ("heading", "By {name}", "By {name}"),

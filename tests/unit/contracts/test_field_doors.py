@@ -207,6 +207,7 @@ INPUTS = [
     default("phone", "default=+1 (415) 555-0123", "+1 (415) 555-0123", "+14155550123"),
     default("heading", "default=Terms", "Terms"),
     default("strikethrough", "default=x", "x", None),
+    default("dutystamp", "default=x", "x", None),
     no_default("number", "default=four", "four", "must be a number"),
     no_default("number", None, "for {{day}}", "must be a number"),
     no_default("number", "min=10;default=3", 3, "must not be below 10", min=10),

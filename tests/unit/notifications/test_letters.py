@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.header import decode_header, make_header
 from email.parser import BytesParser
 from email.policy import compat32, default
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lark import UnexpectedInput
 
 from contracts.blobs import BlobRef
-from contracts.events import CodeDue, DeclineMail, ReminderDue, WebhookDisabled
+from contracts.events import CodeDue, DeclineMail, ProviderProblem, ReminderDue, StampBalanceLow, WebhookDisabled
 from contracts.one_time_code import code_of
 from contracts.types import Account
 from services.notifications import addresses, domain
@@ -286,6 +286,60 @@ def test_a_disabled_webhook_is_told_to_each_admin_once() -> None:
     assert "<b>" not in mails[0].html
     assert mails[0].letter.key == domain.webhook_disabled("e-1", disabled)[0].key
     assert mails[0].letter.key != domain.webhook_disabled("e-2", disabled)[0].key
+
+
+AT = datetime(2026, 7, 1, 12, 34, tzinfo=UTC)
+
+
+def provider_problem(**more: Any) -> ProviderProblem:
+    facts: dict[str, Any] = {
+        "feature": "certsign",
+        "provider": "signing.example",
+        "message": "The credential <acme> is suspended",
+        "submission_id": 31,
+        "submission_name": "Lease 2026",
+        "submission_link": "https://sign.example.com/e/slug",
+    }
+    return ProviderProblem(**facts | more)
+
+
+def test_each_admin_reads_what_the_provider_said_and_what_to_do() -> None:
+    admins = ["a@x.example", "b@x.example", "A@x.example"]
+    mails = composing.provider_problems(provider_problem(), admins, AT, "https://sign.example.com")
+    assert [mail.letter.to_address for mail in mails] == ["a@x.example", "b@x.example"]
+    mail = mails[0]
+    assert mail.subject == "The provider of certificates does not sign: Lease 2026"
+    assert "What it said: The credential <acme> is suspended" in mail.text
+    assert "<acme>" not in mail.html
+    for text in (mail.text, mail.html):
+        for way in ("submissions/31/certsign", "submissions/31/seal", "https://sign.example.com/e/slug"):
+            assert way in text
+        assert "dutystamp" not in text
+    stamp = composing.provider_problems(provider_problem(feature="dutystamp"), admins, AT, "https://sign.example.com")[
+        0
+    ]
+    assert stamp.subject == "A duty stamp could not be had: Lease 2026"
+    for text in (stamp.text, stamp.html):
+        assert "submissions/31/dutystamp" in text
+        assert "certsign" not in text
+
+
+def test_the_same_trouble_is_told_once_an_hour_however_many_submissions_it_is_that_of() -> None:
+    def key(at: datetime = AT, **more: Any) -> str:
+        return domain.provider_problem(provider_problem(**more), ["a@x.example"], at)[0].key
+
+    assert key(submission_id=32, submission_name="Another") == key()
+    assert key(at=AT + timedelta(minutes=20)) == key()
+    others = [key(at=AT + timedelta(hours=1)), key(message="Another"), key(provider="other"), key(feature="dutystamp")]
+    assert len({key(), *others}) == 5
+
+
+def test_admins_hear_when_stamps_run_out() -> None:
+    low = StampBalanceLow(provider="stamps.example", balance=1, alert_below=10)
+    (mail,) = composing.stamp_balances_low("e-1", low, ["a@x.example"])
+    assert mail.subject == "Only 1 duty stamp left at stamps.example"
+    for text in (mail.text, mail.html):
+        assert "fewer than 10" in text
 
 
 def test_an_invitation_says_until_when_with_the_zone() -> None:

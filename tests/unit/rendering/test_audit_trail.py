@@ -20,6 +20,7 @@ from services.rendering.jobs.drawing.paper import readable
 from services.rendering.jobs.drawing.qr_code import qr_code
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
+from services.rendering.protocol import DutyStamped
 from tests.support.rendering import drawing
 from tests.support.rendering.drawing import saved
 from tests.support.rendering.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
@@ -124,6 +125,19 @@ def test_its_qr_code_is_drawn_as_the_library_makes_it(tmp_path: Path) -> None:
         for y in range(len(expected))
     ]
     assert found == expected
+
+
+def test_what_a_duty_stamp_is_and_how_far_the_seal_of_a_stamped_file_goes(blobs: BlobStore, tmp_path: Path) -> None:
+    stamped, said_of_stamps = "ef" * 32, "the seal of a stamped document covers the file as it was sealed"
+    assert said_of_stamps not in words(made(seal_request(blobs), blobs), tmp_path)
+    request = seal_request(blobs, trail=trail([(None, "request_dutystamp", {"provider": "stamps.example"})]))
+    stamps = DutyStamped("stamps.example", ["CS00001001"], SEALED_AT)
+    document = SealedSummary("Agreement", ORIGINAL, stamped, 2, 81_234, "B-B", stamps=stamps, unstamped_sha256=SEALED)
+    said = words(made(request, blobs, document), tmp_path)
+    assert "Duty stamped with CS00001001 by stamps.example on 20 Nov 2026" in said
+    for title, digest in (("uploaded", ORIGINAL), ("sealed", SEALED), ("stamped", stamped)):
+        assert f"SHA-256 as it was {title} {digest}" in said
+    assert said_of_stamps in said
 
 
 def test_when_somebody_was_invited_mailed_and_came(blobs: BlobStore, tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from tests.support.rendering.drawing import field_value
 
 def test_attempts_write_to_places_of_their_own() -> None:
     assert domain.file_key(7, 3, 2, 0) == "submissions/7/seal-3-2-0"
-    assert domain.leftovers(7, 3, 2, 2, sealed_attempt=None) == [
+    assert domain.leftovers(7, 3, 2, 2, results={None}) == [
         "submissions/7/seal-3-1-0",
         "submissions/7/seal-3-1-1",
         "submissions/7/seal-3-2-0",
         "submissions/7/seal-3-2-1",
     ]
-    assert domain.leftovers(7, 3, 2, 1, sealed_attempt=1) == ["submissions/7/seal-3-2-0"]
-    assert domain.leftovers(7, 3, 0, 5, sealed_attempt=None) == []
+    assert domain.leftovers(7, 3, 2, 1, results={1, None}) == ["submissions/7/seal-3-2-0"]
+    assert domain.leftovers(7, 3, 0, 5, results={None}) == []
 
 
 def test_the_weakest_file_has_the_level_of_all() -> None:

@@ -239,6 +239,7 @@ def test_masks(mask: Any, text: str) -> None:
         ("checkbox", True, None),
         ("signature", "uuid", None),
         ("strikethrough", "x", None),
+        ("dutystamp", "x", None),
         ("payment", None, "$5.00"),
     ],
 )
@@ -356,13 +357,14 @@ def test_preferences_are_kept_in_their_types() -> None:
         "shared_link_2fa": False,
     }
     assert problems_of({"require_phone_2fa": None, "submitters_order": None}) == ({}, [])
-    assert problems_of({"certsign_sign_enabled": False}) == ({"certsign_sign_enabled": False}, [])
+    for certsign in (True, False):
+        assert problems_of({"certsign_sign_enabled": certsign}) == ({"certsign_sign_enabled": certsign}, [])
 
 
 def test_preferences_that_cannot_be() -> None:
     wrong = {
         "shared_link_2fa": "perhaps",
-        "certsign_sign_enabled": True,
+        "certsign_sign_enabled": "perhaps",
         "submitters_order": "any",
         "bcc_completed": "x",
     }

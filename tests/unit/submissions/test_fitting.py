@@ -140,6 +140,7 @@ def test_what_of_a_party_is_drawn() -> None:
         field("signature", "Sign"),
         field("file", "Scan"),
         field("strikethrough", "Struck"),
+        field("dutystamp", "Meterai"),
         field("text", "Nowhere").model_copy(update={"areas": []}),
     ]
     values = {"Given": "x", "Sign": "uuid", "Scan": ["uuid"], "Nowhere": "y"}

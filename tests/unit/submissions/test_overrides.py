@@ -27,6 +27,7 @@ OWN = [
     field("proof", "verification"),
     field("title", "heading", default_value="Terms"),
     field("line", "strikethrough"),
+    field("duty", "dutystamp"),
     field("stamp", "stamp"),
     field("many", "multiple", options=["Łódź", "漢字"]),
 ]

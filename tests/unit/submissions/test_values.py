@@ -139,6 +139,7 @@ def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
         ("heading", "text"),
         ("verification", "verified"),
         ("strikethrough", True),
+        ("dutystamp", "x"),
         ("payment", "5"),
     ],
 )
@@ -292,6 +293,7 @@ def test_patterns_that_cannot_be_used(pattern: str) -> None:
         ("heading", {}, None, False),
         ("stamp", {}, None, False),
         ("strikethrough", {}, None, False),
+        ("dutystamp", {}, None, False),
     ],
 )
 def test_what_is_missing(kind: str, more: dict[str, Any], value: Any, missing: bool) -> None:

@@ -41,6 +41,8 @@ OTHER = {
 """Another value than the default, for each setting that is not a toggle which is on."""
 FETCHED = {"logo_url", "stamp_url"}
 """Their pictures are fetched and looked at: tests/e2e/account/test_branding.py."""
+OF_OTHERS = ("phone_otp_webhook", "certsign", "dutystamp")
+"""Where others are asked; with secrets. Of the providers: test_providers.py."""
 
 
 REFUSED: list[tuple[str, Any]] = [
@@ -72,8 +74,6 @@ REFUSED: list[tuple[str, Any]] = [
     ("logo_url", "javascript:alert(1)"),
     ("logo_url", "http://169.254.169.254/latest"),
     ("stamp_url", "//acme.example/stamp.png"),
-    ("dutystamp", {}),
-    ("certsign", False),
 ]
 
 
@@ -111,7 +111,7 @@ def effective(gateway: Gateway) -> Account:
 
 def test_every_setting_is_changed_at_once_and_taken_back_by_null(gateway: Gateway) -> None:
     defaults = read(gateway)
-    assert set(defaults) == {*SETTINGS, "phone_otp_webhook"}
+    assert set(defaults) == {*SETTINGS, *OF_OTHERS}
     assert defaults["name"] == "Of the environment"
     for name in [one for one in SETTINGS if one not in FETCHED]:
         value = OTHER.get(name, False)
@@ -165,7 +165,7 @@ def test_changes_at_once_are_all_kept(gateway: Gateway) -> None:
     changes: list[dict[str, Any]] = [{name: OTHER.get(name, False)} for name in SETTINGS]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda one: gateway.context.database.write(commands.change_account, defaults, one, NOW), changes))
-    assert read(gateway) == {name: OTHER.get(name, False) for name in SETTINGS} | {"phone_otp_webhook": None}
+    assert read(gateway) == {name: OTHER.get(name, False) for name in SETTINGS} | dict.fromkeys(OF_OTHERS)
 
 
 def test_every_setting_of_the_contract_is_offered_or_refused_by_name() -> None:
@@ -174,7 +174,7 @@ def test_every_setting_of_the_contract_is_offered_or_refused_by_name() -> None:
     following = {"esigning_preference", "logo", "stamp", "sms_available", "phone_codes_available"}
     following |= {"identity_checks_available", "identity_checks_qes_available"}
     assert set(SETTINGS) | following == set(Account.model_fields)
-    offered = {*SETTINGS, "phone_otp_webhook"}
+    offered = {*SETTINGS, *OF_OTHERS}
     assert set(schemas["Account"]["required"]) == set(schemas["Account"]["properties"]) == offered
     assert set(schemas["AccountChange"]["properties"]) == offered
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from countersign_client import AuthenticatedClient, Client
-from countersign_client.api.account import account_get, account_update
+from countersign_client.api.account import account_dutystamps, account_get, account_test_certsign, account_update
 from countersign_client.api.events import events_form, events_submission
 from countersign_client.api.signing_form import attachments_create, phone_codes_send, submitter_form_views_create
 from countersign_client.api.submissions import (
@@ -81,6 +81,7 @@ from countersign_client.models import (
     ApiKey,
     AreaInput,
     Attachment,
+    BoughtDutystampPage,
     ChecksumStatus,
     ConditionAction,
     ConditionInput,
@@ -467,6 +468,8 @@ def refused(client: AuthenticatedClient, url: str, submission: Submission) -> No
     assert (bad.details[0].field, bad.details[0].reason) == ("submitters[0].email", "is invalid")
     stranger = AuthenticatedClient(f"{url}/api", "not a key", prefix="", auth_header_name="X-Auth-Token")
     assert told(users_current.sync_detailed(client=stranger), Error).code is ErrorCode.UNAUTHENTICATED
+    assert told(account_test_certsign.sync_detailed(client=client), Error).code is ErrorCode.INVALID
+    assert told(account_dutystamps.sync_detailed(client=client), BoughtDutystampPage).pagination.count == 0
     for operation in (submissions_dutystamp, submissions_certsign, submissions_seal):
         assert told(operation.sync_detailed(submission.id, client=client), Error).code is ErrorCode.INVALID
 

@@ -28,6 +28,9 @@ class Settings:
     link_secret: SecretStr = field(default_factory=lambda: SecretStr("secret of the links"))
     smtp_url: Any = None
     trusted_proxies: str = "10.0.0.0/8"
+    var_dir: Path | None = None
+    local_provider_url: str = ""
+    local_stamp_house_url: str = ""
     frame_ancestors: str = ""
     max_file_size: int = 1024 * 1024
 

@@ -11,6 +11,7 @@ from contracts.errors import not_found
 from contracts.rpc import notifications, submissions
 from contracts.runtime.clock import now
 from contracts.types import Page, Pagination
+from deploy.suite import PROVIDER_MAILBOX
 from services.gateway.pages import texts
 from services.gateway.pages.answering.static_files import StaticFiles
 from services.gateway.pages.app import serves
@@ -156,6 +157,21 @@ def test_local_text_messages_with_their_links(local: Any) -> None:
 
 
 @pytest.mark.usefixtures("mailbox")
+def test_codes_of_the_local_provider_are_shown_with_the_text_messages(make_pages: MakePages, tmp_path: Path) -> None:
+    client = make_pages(**LOCAL, var_dir=tmp_path).test_client()
+    assert "certsign" not in client.get("/dev/mail").text
+    (tmp_path / "mail").mkdir()
+    lines = [
+        json.dumps({"at": "2026-11-23", "to": "signer@example.com", "text": f"<b>{code}"})
+        for code in ("111111", "222222")
+    ]
+    (tmp_path / "mail" / PROVIDER_MAILBOX).write_text("\n".join([*lines, '{"half": ']))
+    page = client.get("/dev/mail").text
+    assert page.index("&lt;b&gt;222222") < page.index("&lt;b&gt;111111")
+    assert "<b>" not in page.partition("<main")[2]
+
+
+@pytest.mark.usefixtures("mailbox")
 def test_a_mail_is_shown_in_a_sandbox(local: Any) -> None:
     page = local.get("/dev/mail/2")
     assert 'href="https://sign.example/s/x"' in page.text
@@ -214,6 +230,20 @@ def test_there_is_no_page_of_mails_where_others_may_come(make_pages: MakePages, 
 
 def test_the_welcome_page_names_the_mails_when_there_are_some(local: Any) -> None:
     assert "/dev/mail" in local.get("/").text
+
+
+@pytest.mark.usefixtures("mailbox")
+@pytest.mark.parametrize("path", ["/", "/dev/mail"])
+def test_pages_lead_to_the_providers_that_are_tried_here(make_pages: MakePages, path: str) -> None:
+    where = {"local_provider_url": "http://127.0.0.1:8180", "local_stamp_house_url": "http://127.0.0.1:8181"}
+    page = make_pages(**LOCAL, **where).test_client().get(path).text
+    assert all(f'href="{url}"' in page for url in where.values())
+    assert "127.0.0.1:818" not in make_pages(**LOCAL).test_client().get(path).text
+
+
+def test_no_page_leads_to_local_providers_where_others_may_come(make_pages: MakePages) -> None:
+    public = {**LOCAL, "base_url": "https://sign.example", "local_stamp_house_url": "http://127.0.0.1:8181"}
+    assert "127.0.0.1:8181" not in make_pages(**public).test_client().get("/").text
 
 
 def test_links_that_a_mail_may_lead_to() -> None:

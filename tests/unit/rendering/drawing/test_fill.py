@@ -163,6 +163,12 @@ def test_a_strike_goes_through_and_a_cross_over() -> None:
     assert cross.getpixel((cross.width // 2, 5)) == (255, 255, 255)
 
 
+def test_nothing_is_drawn_where_a_duty_stamp_goes() -> None:
+    data, drawn = fill(field_value("dutystamp", None, area(0.1, 0.1, 0.3, 0.2), preferences={"background": "blue"}))
+    assert drawn == []
+    assert is_blank(picture_of(data))
+
+
 def test_files_link_to_where_they_can_be_had() -> None:
     data, drawn = fill(field_value("file", [CONTRACT]))
     with pikepdf.open(io.BytesIO(data)) as pdf:

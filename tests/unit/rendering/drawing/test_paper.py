@@ -187,6 +187,7 @@ def test_a_mask_hides_the_formatted_value() -> None:
         (field("signature"), "an-uuid", ""),
         (field("file"), ["an-uuid"], ""),
         (field("strikethrough"), None, ""),
+        (field("dutystamp"), None, ""),
     ],
 )
 def test_other_types(definition: FieldDefinition, value: Any, expected: str) -> None:

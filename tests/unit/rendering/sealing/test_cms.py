@@ -1,7 +1,6 @@
 """The hand-made CMS, read by others: asn1crypto for its parts, OpenSSL for its validity."""
 
 import hashlib
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import pytest
 from asn1crypto import cms as asn1_cms
 from asn1crypto import tsp
-from cryptography.hazmat.primitives import serialization
 
 from services.rendering.jobs.sealing import certificates, cms
+from tests.support.judges.openssl_cms import assert_cades
 
 CONTENT = b"what is signed" * 1000
 
@@ -28,16 +27,7 @@ def attributes(envelope: bytes) -> dict[str, Any]:
 
 def test_openssl_calls_it_valid(identity: certificates.SealIdentity, tmp_path: Path) -> None:
     signed = identity.signer.sign(hashlib.sha256(CONTENT).digest())
-    signature, content, root = tmp_path / "s.der", tmp_path / "content", tmp_path / "root.pem"
-    signature.write_bytes(identity.signer.envelope(signed))
-    content.write_bytes(CONTENT)
-    root.write_bytes(identity.chain[-1].public_bytes(serialization.Encoding.PEM))
-    arguments = ["openssl", "cms", "-verify", "-inform", "DER", "-in", signature, "-content", content, "-binary"]
-    arguments += ["-CAfile", root, "-purpose", "any", "-cades", "-out", tmp_path / "out"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert "CAdES Verification successful" in done.stderr, done.stderr
-    content.write_bytes(CONTENT + b"!")
-    assert subprocess.run(arguments, capture_output=True, check=False).returncode != 0
+    assert_cades(identity.signer.envelope(signed), CONTENT, identity.chain[-1], tmp_path)
 
 
 def test_it_has_what_pades_wants_and_nothing_that_it_forbids(identity: certificates.SealIdentity) -> None:
@@ -87,7 +77,9 @@ def test_integers_are_never_negative(value: int) -> None:
 
 
 def test_a_time_stamp_request_asks_for_the_certificate() -> None:
-    request = tsp.TimeStampReq.load(cms.time_stamp_request(b"signature", 2**62 + 5), strict=True)
+    request = tsp.TimeStampReq.load(
+        cms.time_stamp_request(hashlib.sha256(b"signature").digest(), 2**62 + 5), strict=True
+    )
     assert request["message_imprint"]["hashed_message"].native == hashlib.sha256(b"signature").digest()
     assert request["nonce"].native == 2**62 + 5
     assert request["cert_req"].native is True

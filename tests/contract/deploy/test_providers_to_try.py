@@ -1,0 +1,60 @@
+"""The providers that `make up` runs beside the services, to be tried: as processes, without the services."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from deploy.suite import PROVIDER, QUICK_DEATHS_ALLOWED, STAMP_HOUSE, Suite
+from tests.support.services.suite import wait_until
+
+NO_BROKER = {"AMQP_URL": "amqp://127.0.0.1:1"}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Iterator[Suite]:
+    made = Suite(tmp_path, with_providers=True, environment=NO_BROKER)
+    (tmp_path / "log").mkdir()
+    yield made
+    made.stop()
+
+
+def test_both_are_there_and_services_know_of_them(suite: Suite, tmp_path: Path) -> None:
+    urls = suite.provider_urls()
+    assert suite.provider_urls() == Suite(tmp_path, with_providers=True).provider_urls(), "the same at each start"
+    suite.start_providers()
+    certsign, dutystamp = suite.certsign_settings(), suite.dutystamp_settings()
+    assert (certsign["url"], dutystamp["stamp_url"]) == (urls[PROVIDER], urls[STAMP_HOUSE])
+    known = suite.environment(suite.programs["gateway"])
+    assert (known["LOCAL_PROVIDER_URL"], known["LOCAL_STAMP_HOUSE_URL"]) == (urls[PROVIDER], urls[STAMP_HOUSE])
+    assert known["RENDERING_STAMP_FOLDER"] == dutystamp["adapter_folder"]
+    for url, title in ((urls[PROVIDER], "Local trust provider"), (urls[STAMP_HOUSE], "Local stamp house")):
+        assert f"<h1>{title}</h1>" in requests.get(url, timeout=30).text
+
+
+def test_nothing_is_started_where_another_folder_of_stamps_is_named(tmp_path: Path) -> None:
+    elsewhere = {**NO_BROKER, "RENDERING_STAMP_FOLDER": "/srv/stamps"}
+    suite = Suite(tmp_path, with_providers=True, environment=elsewhere)
+    assert set(suite.provider_urls()) == {PROVIDER}
+    known = suite.environment(suite.programs["gateway"])
+    assert (known["RENDERING_STAMP_FOLDER"], known["LOCAL_STAMP_HOUSE_URL"]) == ("/srv/stamps", "")
+    assert Suite(tmp_path / "tests").provider_urls() == {}
+
+
+def test_one_that_cannot_start_ends_nothing_else(suite: Suite, capfd: pytest.CaptureFixture[str]) -> None:
+    port = urlsplit(suite.provider_urls()[STAMP_HOUSE]).port
+    for program in suite.programs.values():
+        program.wanted = False
+    with socket.create_server(("127.0.0.1", port or 0)):
+        suite.start_program(STAMP_HOUSE)
+        house = suite.programs[STAMP_HOUSE]
+        watching = threading.Thread(target=suite.watch)
+        watching.start()
+        wait_until(lambda: not house.wanted, within=120, what="the stamp house is left alone")
+        assert watching.is_alive()
+    assert house.quick_deaths >= QUICK_DEATHS_ALLOWED
+    assert "stamp-house dies at each start, and is left alone" in capfd.readouterr().err

@@ -1,0 +1,198 @@
+"""Seal jobs whose documents the local provider signs, by CSC over HTTP, with its faults, on SQLite and PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contracts.events import DOCUMENTS_SEALED
+from contracts.evidence.sealed_text import seal
+from contracts.providers import CERTSIGN
+from contracts.rpc.rendering import CheckCertsign
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.outbound import Outbound
+from deploy.providers.csc import Provider
+from deploy.providers.faults import Fault
+from deploy.providers.stamp_house import StampHouse
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.providers import breaker
+from services.rendering.providers.opening import Providers
+from services.rendering.sealing.certsign_check import CertsignChecks
+from services.rendering.sealing.workshop import Workshop
+from tests.chaos import lost_answers
+from tests.chaos.lost_answers import by_csc
+from tests.support.rendering.certificates_at_providers import RemoteKey
+from tests.support.rendering.certificates_at_providers import order as ordered
+from tests.support.rendering.provider_suite import Suite, asked, what_was_signed
+from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
+from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig
+from tests.support.rendering.stamp_orders import house, stamp_keys
+from tests.support.servers import csc_provider
+from tests.support.servers.csc_provider import LOOPBACK
+from tests.support.services.secret_settings import LINK_SECRET
+
+__all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[Provider]:
+    with csc_provider.running(tmp_path / "csc") as made:
+        yield made
+
+
+@pytest.fixture
+def suite(database: Database, blobs: BlobStore, workshop: Workshop, keys: Path) -> Suite:
+    opened = Providers(Outbound(LOOPBACK)).open
+    return Suite(database, blobs, workshop, settings(keys), RemoteKey(), opened)
+
+
+def as_authorised(suite: Suite, provider: Provider, tmp_path: Path) -> None:
+    """Each document has one signature, over a hash that the provider was asked for."""
+    made = provider.signing.record.counts()
+    for one in suite.sealed().documents:
+        data = suite.blobs.get(one.file)
+        assert_sealed(data, tmp_path)
+        (signed,) = what_was_signed(data)
+        assert made[signed.hex()] >= 1
+
+
+@pytest.mark.parametrize("credential", ["seal", "seal-ec", "seal-one"])
+def test_the_documents_are_signed_there(suite: Suite, provider: Provider, tmp_path: Path, credential: str) -> None:
+    asked(suite, contract_pdf(1), contract_pdf(2), certsign=by_csc(provider, credential))
+    suite.run()
+    as_authorised(suite, provider, tmp_path)
+    assert sum(provider.signing.record.counts().values()) == 2
+    (state,) = suite.states()
+    assert state.status == "signed"
+
+
+def test_a_longer_hash_where_the_curve_wants_it(suite: Suite, provider: Provider, tmp_path: Path) -> None:
+    asked(suite, certsign=by_csc(provider, "seal-ec384"))
+    suite.run()
+    (one,) = suite.sealed().documents
+    said = pdfsig(suite.blobs.get(one.file), tmp_path)
+    assert "Signature is Valid" in said
+    assert "SHA-384" in said
+
+
+@pytest.mark.parametrize("operation", ["credentials/authorize", "signatures/signHash"])
+def test_what_was_lost_is_had_again(suite: Suite, provider: Provider, tmp_path: Path, operation: str) -> None:
+    provider.faults.set([Fault("lost", operation, times=1)])
+    asked(suite, contract_pdf(1), contract_pdf(2), certsign=by_csc(provider))
+    for _ in range(4):
+        suite.run()
+        suite.pass_time()
+    as_authorised(suite, provider, tmp_path)
+    assert len(provider.signing.record.counts()) == 2, "the same hashes, whatever was lost"
+
+
+def test_it_was_away_and_all_go_on_when_it_is_back(suite: Suite, provider: Provider) -> None:
+    provider.faults.set([Fault("down")])
+    for number in range(3):
+        asked(suite, seal_id=f"seal-{number + 1}", certsign=by_csc(provider))
+    suite.run()
+    suite.pass_time()
+    suite.run()
+    assert {state.status for state in suite.states()} == {"pending"}
+    provider.faults.set([])
+    breaker.breaker_of(provider.url).succeeded()  # as after its pause
+    suite.asking.look_for_providers()
+    suite.run()
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
+
+
+def test_a_wrong_pin_is_tried_once(suite: Suite, provider: Provider) -> None:
+    wrong = by_csc(
+        provider, "pin", authorization={"pin": "000000" if provider.signing.account.pin != "000000" else "1"}
+    )
+    for number in range(3):
+        asked(suite, seal_id=f"seal-{number + 1}", certsign=wrong)
+    for _ in range(3):
+        suite.run()
+        suite.restart()
+        suite.pass_time()
+    assert [state.status for state in suite.states()] == ["failed"] * 3
+    right = by_csc(provider, "pin", authorization={"pin": provider.signing.account.pin})
+    asked(suite, seal_id="seal-4", certsign=right)
+    suite.run()
+    assert suite.sealed().seal_id == "seal-4", "the credential is not locked"
+
+
+def test_signatures_come_later(suite: Suite, provider: Provider, tmp_path: Path) -> None:
+    provider.faults.set([Fault("asynchronous", polls=2)])
+    asked(suite, certsign=by_csc(provider))
+    for _ in range(5):
+        suite.run()
+        suite.pass_time()
+    as_authorised(suite, provider, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["order", "other_key", "revoked", "suspended", "quota"])
+def test_nothing_is_sealed_by_what_it_does_wrong(suite: Suite, provider: Provider, kind: str) -> None:
+    provider.faults.set([Fault(kind)])
+    asked(suite, contract_pdf(1), contract_pdf(2), certsign=by_csc(provider))
+    for _ in range(2):
+        suite.run()
+        suite.pass_time()
+    assert suite.states()[-1].status == "failed"
+    assert DOCUMENTS_SEALED.type not in suite.kinds()
+
+
+def test_a_certificate_that_was_revoked_signs_nothing_whatever_the_credential_says(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, provider: Provider
+) -> None:
+    """Without time-stamps, for which nobody would be asked otherwise; by who is named in the certificate."""
+    authorities = provider.authorities
+    signer = authorities.signers["seal-ec"]
+    chain = (signer.certificate, authorities.issuer.certificate, authorities.root.certificate)
+    key = RemoteKey(own=SealIdentity(signer.key, chain))
+    suite = Suite(database, blobs, workshop, settings(keys), key)
+    authorities.revoked = {"seal-ec"}
+    asked(suite, certsign=ordered(key.own))
+    suite.run()
+    (state,) = suite.states()
+    assert state.status == "failed"
+    assert state.message is not None
+    assert "certificate was revoked" in state.message
+    assert key.calls == {"credential": 1}
+
+
+def test_the_connection_is_tried_for_an_admin(
+    database: Database, workshop: Workshop, provider: Provider, suite: Suite
+) -> None:
+    checks = CertsignChecks(database, workshop, Providers(Outbound(LOOPBACK)).open, LINK_SECRET)
+    order = by_csc(provider)
+    found = checks.check(CheckCertsign(settings=order.settings))
+    assert (found.provider, found.problem, found.last_signed_at) == ("127.0.0.1", None, None)
+    assert found.subject
+    assert found.valid_to
+    assert checks.check(CheckCertsign(settings=order.settings, sign=True)).problem is None
+    assert sum(provider.signing.record.counts().values()) == 1
+    asked(suite, certsign=order)
+    suite.run()
+    assert checks.check(CheckCertsign(settings=order.settings)).last_signed_at is not None
+    provider.faults.set([Fault("quota")])
+    assert checks.check(CheckCertsign(settings=order.settings, sign=True)).problem
+    untrusted = csc_provider.settings(provider, "seal")
+    sealed = seal(LINK_SECRET, CERTSIGN, untrusted.model_dump_json())
+    problem = checks.check(CheckCertsign(settings=sealed)).problem
+    assert problem is not None
+    assert "does not lead to a root that is trusted here" in problem
+    elsewhere = checks.check(CheckCertsign(settings="nothing of ours"))
+    assert elsewhere.problem is not None
+    assert "cannot be read" in elsewhere.problem
+
+
+def test_one_answer_in_ten_is_lost(
+    database: Database, blobs: BlobStore, workshop: Workshop, tmp_path: Path, house: StampHouse
+) -> None:
+    """``python -m tests.chaos.lost_answers 200`` does more of it."""
+    runs = 4
+    with csc_provider.running(tmp_path / "csc", Fault("lost", rate=lost_answers.LOST)) as provider:
+        house.fail("lost_purchase", rate=lost_answers.LOST)
+        house.fail("lost_stamp", rate=lost_answers.LOST)
+        suite = lost_answers.suite_of(database, blobs, workshop, tmp_path)
+        lost_answers.submit(suite, provider, house, runs)
+        lost_answers.settle(suite, runs)
+        assert lost_answers.wrong(suite, provider, house, runs) == []

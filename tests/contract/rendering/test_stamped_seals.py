@@ -1,0 +1,311 @@
+"""Seal jobs whose files get duty stamps, on SQLite and PostgreSQL: the real adapter against a house that sells them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from contracts.envelope import Envelope
+from contracts.events import (
+    DOCUMENTS_SEALED,
+    DOCUMENTS_STAMPED,
+    DUTYSTAMP_CHANGED,
+    DUTYSTAMP_RETRIED,
+    DocumentsSealed,
+    DocumentsStamped,
+    Erased,
+)
+from contracts.providers import DutystampOrder, DutystampRetried, StampPosition
+from contracts.runtime.clock import now, uuid7
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from deploy.providers.stamp_house import StampHouse
+from services.rendering import background, commands, queries
+from services.rendering.jobs.sealing.verify import verify
+from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
+from services.rendering.sealing.workshop import Workshop
+from services.rendering.stamping import accounts, stages
+from tests.support.files.pdf_files import document, line
+from tests.support.rendering import stamp_orders
+from tests.support.rendering.certificates_at_providers import RemoteKey
+from tests.support.rendering.certificates_at_providers import order as by_provider
+from tests.support.rendering.provider_suite import KILLED, Suite, killed_when, what_was_signed
+from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, told, workshop
+from tests.support.rendering.sealing import assert_clean, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.rendering.stamp_orders import house, stamp_keys
+from tests.support.servers.tsa import authority
+from tests.support.services.secret_settings import LINK_SECRET
+
+__all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
+
+
+@pytest.fixture
+def suite(database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path) -> Suite:
+    own = stamp_orders.settings(tmp_path, certificate_dir=keys)
+    return Suite(database, blobs, workshop, own, RemoteKey())
+
+
+def ordered(house: StampHouse, **more: Any) -> DutystampOrder:
+    return stamp_orders.order(house.settings()).model_copy(update=more)
+
+
+def asked(suite: Suite, *files: bytes, **more: Any) -> None:
+    order(suite.database, seal_request(suite.blobs, *files, **more))
+
+
+def retried(suite: Suite, new: DutystampOrder) -> None:
+    envelope = Envelope(
+        id=uuid7(),
+        type=DUTYSTAMP_RETRIED.type,
+        source="submissions",
+        subject="submission:7",
+        occurred_at=now(),
+        data={},
+    )
+    data = DutystampRetried(submission_id=7, seal_id="seal-1", order=new)
+    suite.database.write(commands.retry_dutystamp, envelope, data, accounts.opened(new.settings, LINK_SECRET), now())
+
+
+def later(suite: Suite) -> DocumentsStamped:
+    (event,) = [event for event in told(suite.database) if event["type"] == DOCUMENTS_STAMPED.type]
+    return DocumentsStamped.model_validate(event["data"])
+
+
+def wait_is_over(suite: Suite) -> None:
+    def change(session: Any) -> None:
+        session.execute(sa.update(StampedSeal).values(wait_until=datetime.now(UTC) - timedelta(seconds=1)))
+
+    suite.database.write(change)
+    suite.pass_time()
+    suite.run()
+
+
+def purchases_are_old(suite: Suite) -> None:
+    """A purchase that the provider does not list by now was not made."""
+
+    def change(session: Any) -> None:
+        for row in session.scalars(sa.select(DutyStamp).where(DutyStamp.asked_at.is_not(None))):
+            row.asked_at -= stages.SURELY_NOT
+
+    suite.database.write(change)
+
+
+def files(tmp_path: Path, prefix: str) -> list[str]:
+    folder = tmp_path / "blobs" / "submissions" / "7"
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith(prefix))
+
+
+def swept(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "LIMIT", timedelta(seconds=-1))
+    for _ in range(2):
+        background.sweep(suite.database, suite.blobs)
+
+
+def test_documents_are_stamped_after_they_are_sealed_and_the_trail_states_both(
+    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(suite, contract_pdf(2), document(line("annex")), dutystamp=ordered(house))
+    suite.run()
+    sealed = suite.sealed()
+    assert suite.kinds().count(DOCUMENTS_STAMPED.type) == 0
+    said = pdf_text(suite.blobs.get(sealed.audit_trail), tmp_path)
+    assert len(house.books.sold) == 2
+    sources = {each.source for each in house.books.sold.values()}
+    for one in sealed.documents:
+        data = suite.blobs.get(one.file)
+        assert_clean(data, tmp_path)
+        assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
+        assert one.stamped_at is not None
+        assert one.file.sha256 in said
+        assert suite.database.read(queries.sealed_here, one.file.sha256)
+    for source in sources:
+        assert source is not None
+        assert source in said, "what it was before it was stamped"
+        assert suite.database.read(queries.sealed_here, source)
+    for serial in house.books.sold:
+        assert serial in said
+    assert suite.stamps()[-1].status == "stamped"
+    swept(suite, monkeypatch)
+    assert files(tmp_path, "kept-") == []
+    assert count(suite.database, StampedSeal) == 0
+    for one in (*(each.file for each in sealed.documents), sealed.audit_trail):
+        assert suite.blobs.get(one)
+
+
+def test_provider_seal_then_stamp(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
+    asked(suite, certsign=by_provider(suite.key.own), dutystamp=ordered(house))
+    suite.run()
+    (one,) = suite.sealed().documents
+    data = suite.blobs.get(one.file)
+    said = pdfsig(data, tmp_path)
+    assert said.count("Signature is Valid") == 2
+    assert said.index("Meier GmbH Seal") < said.index("Signature #2")
+    assert suite.key.signed == what_was_signed(data)[:1]
+
+
+def test_seal_then_stamp_then_archive_time_stamp(
+    database: Database, blobs: BlobStore, house: StampHouse, keys: Path, tmp_path: Path
+) -> None:
+    """The order in which signatures survive; the archive time-stamp covers the duty stamp, the trail states the whole."""
+    with authority("crl") as tsa:
+        own = stamp_orders.settings(tmp_path, certificate_dir=keys, tsa_url=tsa.url, pades_level="B-LTA")
+        made = Workshop(own).open()
+        try:
+            suite = Suite(database, blobs, made, own, RemoteKey())
+            asked(suite, dutystamp=ordered(house))
+            suite.run()
+        finally:
+            made.close()
+    sealed = suite.sealed()
+    (one,) = sealed.documents
+    data = blobs.get(one.file)
+    said = pdfsig(data, tmp_path)
+    assert "Signature Field Name: Seal 1" in said.split("Signature #")[1]
+    assert said.count("Signature is Valid") == 2
+    assert "Signature Field Name: Archive 1" in said.split("Signature #3")[1]
+    assert "- Total document signed" in said.split("Signature #3")[1]
+    assert one.file.sha256 in pdf_text(blobs.get(sealed.audit_trail), tmp_path)
+    assert (sealed.pades_level, sealed.report) == ("B-LTA", [])
+    archived = database.read(lambda session: list(session.scalars(sa.select(ArchivedFile))))
+    assert {row.document for row in archived} == {one.uuid, ""}
+    verification = verify(data, [*made.anchors, tsa.root], datetime.now(UTC))
+    assert verification.checksum_status == "valid"
+    assert [one.level for one in verification.signatures] == ["B-LTA", verification.signatures[1].level, None]
+
+
+def test_the_combined_file_is_stamped(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
+    asked(suite, contract_pdf(2), contract_pdf(1), dutystamp=ordered(house, targets=["combined"]))
+    suite.run()
+    sealed = suite.sealed()
+    assert len(house.books.sold) == 1
+    assert sealed.combined is not None
+    data = suite.blobs.get(sealed.combined)
+    assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
+    assert "Agreement, page 2" in pdf_text(data, tmp_path)
+    assert sealed.combined.sha256 in pdf_text(suite.blobs.get(sealed.audit_trail), tmp_path)
+    assert suite.database.read(queries.sealed_here, sealed.combined.sha256)
+    assert all(one.stamped_at is None for one in sealed.documents)
+
+
+@pytest.mark.parametrize("how", ["late", "failed"])
+def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
+    suite: Suite, house: StampHouse, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "late":
+        house.fail("error_500", rate=1.0)
+        asked(suite, dutystamp=ordered(house))
+        suite.run()
+        assert DOCUMENTS_SEALED.type not in suite.kinds()
+        wait_is_over(suite)
+    else:
+        house.books.quota = 0
+        asked(suite, dutystamp=ordered(house))
+        suite.run()
+        assert suite.stamps()[-1].status == "failed"
+    early = suite.sealed()
+    assert early.documents[0].stamped_at is None
+    assert house.books.sold == {}
+    house.books.quota = 100
+    house.fail("error_500")
+    suite.restart()
+    retried(suite, ordered(house))
+    suite.pass_time()
+    suite.run()
+    late = later(suite)
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == 1
+    (document_,) = late.documents
+    data = suite.blobs.get(document_.file)
+    assert data.startswith(suite.blobs.get(early.documents[0].file))
+    assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
+    (serial,) = house.books.sold
+    assert serial in pdf_text(suite.blobs.get(late.audit_trail), tmp_path)
+    swept(suite, monkeypatch)
+    for file in (early.documents[0].file, early.audit_trail, document_.file, late.audit_trail):
+        assert suite.blobs.get(file), "both versions stay"
+    job = suite.database.read(queries.job, "seal-1")
+    assert job is not None
+    assert (job.state, job.request) == ("done", None)
+
+
+def test_who_holds_waits_for_ever(suite: Suite, house: StampHouse) -> None:
+    house.books.quota = 0
+    asked(suite, dutystamp=ordered(house, on_failure="hold"))
+    suite.run()
+    suite.pass_time()
+    suite.run()
+    assert suite.stamps()[-1].status == "failed"
+    assert DOCUMENTS_SEALED.type not in suite.kinds()
+    house.books.quota = 10
+    retried(suite, ordered(house))
+    suite.run()
+    assert suite.sealed().documents[0].stamped_at is not None
+    assert DOCUMENTS_STAMPED.type not in suite.kinds()
+
+
+def test_a_stamp_without_room_is_told_and_the_documents_go_without(suite: Suite, house: StampHouse) -> None:
+    tiny = document(line("x"), media=(0, 0, 60, 60))
+    asked(suite, tiny, dutystamp=ordered(house), values=[])
+    suite.run()
+    assert suite.stamps()[-1].status == "failed"
+    assert suite.stamps()[-1].message is not None
+    assert suite.sealed().documents[0].stamped_at is None
+    assert house.books.sold == {}
+
+
+def test_a_stamp_lies_where_it_was_ordered(suite: Suite, house: StampHouse) -> None:
+    places = [StampPosition(document_index=0, page=2, x=300, y=50)]
+    asked(suite, contract_pdf(2), dutystamp=ordered(house, positions=places))
+    suite.run()
+    (stamp,) = suite.stamps()[-1].stamps
+    assert (stamp.page, stamp.x, stamp.y) == (2, 300, 50)
+
+
+def test_an_erased_submission_leaves_no_kept_files(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
+    house.books.quota = 0
+    asked(suite, dutystamp=ordered(house, on_failure="hold"))
+    suite.run()
+    assert files(tmp_path, "kept-") == ["kept-1-1-0"]
+    envelope = Envelope(
+        id=uuid7(),
+        type="submission.erased",
+        source="submissions",
+        subject="submission:7",
+        occurred_at=now(),
+        data={},
+    )
+    removed = suite.database.write(commands.erase, envelope, Erased(submission_id=7), now())
+    assert "submissions/7/kept-1-1-0" in removed
+    suite.pass_time()
+    suite.run()
+    assert DOCUMENTS_SEALED.type not in suite.kinds()
+    assert house.books.sold == {}
+
+
+@KILLED
+def test_killed_at_any_moment_as_many_stamps_are_bought_as_there_are(suite: Suite, house: StampHouse) -> None:
+    asked(suite, dutystamp=ordered(house), seal_id="whole", submission_id=100)
+    moments = killed_when(suite, None)
+    assert {"after begin", "after keep"} <= set(moments)
+    for number, moment in enumerate(moments):
+        if number and moment.startswith("before"):
+            continue
+        sold = len(house.books.sold)
+        asked(suite, dutystamp=ordered(house), seal_id=f"killed-{number}", submission_id=200 + number)
+        killed_when(suite, number)
+        suite.restart()
+        for _ in range(3):
+            purchases_are_old(suite)
+            suite.pass_time()
+            suite.run()
+        events = [one for one in told(suite.database) if one["data"].get("seal_id") == f"killed-{number}"]
+        finished = [one for one in events if one["type"] == DOCUMENTS_SEALED.type]
+        assert len(finished) == 1, moment
+        (event,) = finished
+        sealed = DocumentsSealed.model_validate(event["data"])
+        assert sealed.documents[0].stamped_at is not None, moment
+        assert len(house.books.sold) - sold == 1, moment
+        assert DUTYSTAMP_CHANGED.type in {one["type"] for one in events}
+        source = suite.blobs.get(sealed.documents[0].file)
+        assert len(what_was_signed(source)) == 2
