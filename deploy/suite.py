@@ -192,7 +192,6 @@ class Suite:
             "SMTP_URL": "",
             "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",
             "ADMIN_EMAIL": "admin@example.com",
-            "RENDERING_STAMP_FOLDER": str(self.var_dir / "stamp-house" / "shared"),
             "CERTIFICATE_DIR": str(self.var_dir / "secrets" / "certificates"),
             "LINK_SECRET": self._secrets.get("link-secret"),
             "KEY_ENCRYPTION_SECRET": self._secrets.get("key-encryption-secret"),

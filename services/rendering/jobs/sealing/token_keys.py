@@ -95,7 +95,8 @@ def login_problem(flags: pkcs11.TokenFlag) -> str | None:
 
 
 class _Kept:
-    """What a key cannot do that stays where it is."""
+    """What a key cannot do that stays where it is. The interface of cryptography's private keys asks for it, and it is
+    refused for good: nothing is left to be written."""
 
     def __copy__(self) -> Any:
         return self
