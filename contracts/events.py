@@ -138,7 +138,7 @@ class SmsDue(Tolerant):
 
 
 class CodeDue(Tolerant):
-    """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.one_time_code).
+    """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.formats.one_time_code).
 
     ``method`` is ``email``, or ``phone``: then it goes to the account's phone OTP webhook, as JSON in ``phone_otp_webhook``
     (``url``, ``bearer_token``), sealed by contracts.evidence.sealed_text for the purpose PHONE_OTP_WEBHOOK. After

@@ -33,10 +33,10 @@ from contracts.fields.rules import (
     is_color,
 )
 from contracts.fields.values import BadValue
-from contracts.plain_text import FORBIDDEN, lines, one_line
+from contracts.formats.plain_text import FORBIDDEN, lines, one_line
+from contracts.formats.web_url import NOT_A_URL, is_web_url
 from contracts.problems import Problems
 from contracts.types import FieldDefinition, FieldType
-from contracts.web_url import NOT_A_URL, is_web_url
 
 RULES = ("pattern", "message", "min", "max", "step")
 """The keys of ``validation``."""

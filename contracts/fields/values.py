@@ -18,7 +18,7 @@ from typing import Any
 from contracts.fields.date_formats import has_time, parsed_date
 from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, Field, Value
 from contracts.fields.rules import LARGEST_NUMBER, LONGEST_TEXT, PLACEHOLDER, is_empty
-from contracts.phone_number import in_e164
+from contracts.formats.phone_number import in_e164
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 
 _FIRST_YEAR, _LAST_YEAR = 2, 9998

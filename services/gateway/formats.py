@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from babel import Locale, UnknownLocaleError
 
-from contracts.email_address import LONGEST, is_email
+from contracts.formats.email_address import LONGEST, is_email
 
 _LONGEST_MOMENT = 50
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")

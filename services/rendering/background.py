@@ -15,13 +15,13 @@ from services.rendering.models import ArchivedFile, CertsignJob, SealJob, Stampe
 from services.rendering.providers.opening import Providers
 from services.rendering.rules import domain
 from services.rendering.sealing import archive_work, certsign_work
-from services.rendering.sealing.archiving import LEVEL
 from services.rendering.sealing.certsign_work import CertsignWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.sealing.statements import StatementWork
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.archiving import LEVEL
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.loops import loops as stamp_loops
 from services.rendering.stamping.providing import Providers as StampProviders

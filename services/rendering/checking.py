@@ -14,8 +14,8 @@ from contracts.runtime.clock import now
 from services.rendering.children import confinement
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import FILE, Names
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.workshop import Workshop
 
 _SOON_DAYS = 60
 _SCRIPTS = "Ää Žž Ελ Жя Ωω שלום سلام नमस्ते 你好 こんにちは 안녕 ไทย ☺ ∑"

@@ -40,9 +40,9 @@ from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain, stamps
 from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.sealing.evidence import Evidence
-from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, serials
 from services.rendering.stamping.providing import Providers
 

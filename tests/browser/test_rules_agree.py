@@ -96,7 +96,7 @@ def test_the_browser_takes_exactly_what_the_server_takes(modules: Page) -> None:
     cases = [[one, value] for one, given in CASES for value in given]
     answers = modules.evaluate(
         """async (cases) => {
-            const { problemWith } = await import(module("validation.js"));
+            const { problemWith } = await import(module("values/validation.js"));
             return cases.map(([field, value]) => problemWith(field, value) === null);
         }""",
         as_json(cases),
@@ -140,7 +140,7 @@ def test_the_browser_refuses_nothing_that_matches_by_the_pattern_of_the_server(m
     ]
     answers = modules.evaluate(
         """async (cases) => {
-            const { problemWith } = await import(module("validation.js"));
+            const { problemWith } = await import(module("values/validation.js"));
             return cases.map(([field, value]) => problemWith(field, value) === null);
         }""",
         as_json(cases),
@@ -161,7 +161,7 @@ def test_conditions_hold_in_the_browser_as_on_the_server(modules: Page) -> None:
     cases = [list(case) for case in itertools.product(ACTIONS, HELD, WANTED)]
     answers = modules.evaluate(
         """async (cases) => {
-            const { satisfied } = await import(module("conditions.js"));
+            const { satisfied } = await import(module("values/conditions.js"));
             return cases.map(([action, held, value]) => satisfied([{ field_uuid: "o", action, value }], () => held));
         }""",
         cases,
@@ -221,7 +221,7 @@ def test_the_same_fields_and_documents_are_hidden_in_the_browser_and_on_the_serv
     cases = [(*form, held) for form in FORMS for held in known]
     answers = modules.evaluate(
         """async (cases) => {
-            const { hiddenOf } = await import(module("conditions.js"));
+            const { hiddenOf } = await import(module("values/conditions.js"));
             const listed = (documents) => Object.entries(documents).map(([uuid, conditions]) => ({ uuid, conditions }));
             return cases.map(([fields, documents, held]) =>
                 [...hiddenOf(fields, listed(documents), (uuid) => held[uuid])].sort());
@@ -281,7 +281,7 @@ def test_values_read_in_the_browser_as_on_paper(modules: Page) -> None:
     cases += [(definition("multiple"), ["A", "B"]), (definition("verification"), "verified")]
     answers = modules.evaluate(
         """async (cases) => {
-            const { shownText } = await import(module("format.js"));
+            const { shownText } = await import(module("values/format.js"));
             return cases.map(([field, value]) => shownText(field, value, "en-US"));
         }""",
         as_json([list(case) for case in cases]),

@@ -27,7 +27,7 @@ from deploy.providers.stamp_house import StampHouse
 from services.rendering.models import CertsignJob, DutyStamp
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import stages
 from tests.support.files.pdf_files import A4, document, line
 from tests.support.rendering import stamp_orders

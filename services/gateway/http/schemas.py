@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema_rs
 
-from contracts.email_address import is_email
 from contracts.errors import ServiceError
-from contracts.web_url import is_web_url
+from contracts.formats.email_address import is_email
+from contracts.formats.web_url import is_web_url
 from services.gateway import formats
 from services.gateway.http.json_body import path
 

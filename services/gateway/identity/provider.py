@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
-from contracts.one_time_code import mac
+from contracts.formats.one_time_code import mac
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused

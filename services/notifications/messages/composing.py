@@ -26,7 +26,7 @@ from contracts.events import (
     WebhookDisabled,
     WrongRecipientMail,
 )
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.rpc.submissions.api import Message
 from services.notifications import domain
 from services.notifications.addresses import one_line
@@ -109,7 +109,7 @@ def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
 
 
 def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
-    """The code is made here, of the event's seed (contracts.one_time_code)."""
+    """The code is made here, of the event's seed (contracts.formats.one_time_code)."""
     account = one_line(due.account_name, 100) or "Countersign"
     facts = {
         "account": account,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from contracts.events import PHONE_OTP_WEBHOOK, SMS_FAILED, SMS_SENT, CodeDue, SmsDue
 from contracts.evidence.sealed_text import NotOurs, unseal
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Park, Retry

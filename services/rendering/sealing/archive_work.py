@@ -25,9 +25,9 @@ from services.rendering import commands, queries
 from services.rendering.children.pool import JobFailed, JobRefused
 from services.rendering.models import ArchivedFile
 from services.rendering.rules import domain
-from services.rendering.sealing.archiving import LEVEL, Archived, Archiver, NotArchived
-from services.rendering.sealing.time_stamping import CertificateRevoked, TimeStampFailed
 from services.rendering.settings import Settings
+from services.rendering.signatures.archiving import LEVEL, Archived, Archiver, NotArchived
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed
 
 log = observe.logger(__name__)
 

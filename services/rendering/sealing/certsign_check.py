@@ -12,8 +12,8 @@ from services.rendering.protocol import Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, host_of, settings_of
-from services.rendering.sealing.anchors import anchors_of
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.anchors import anchors_of
+from services.rendering.signatures.workshop import Workshop
 
 _PERSON = "The provider wants a person to confirm it, and a seal is made when nobody is there"
 _LABEL = "Test of the connection"

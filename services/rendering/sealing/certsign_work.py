@@ -36,15 +36,16 @@ from services.rendering.providers.certsign import CertificateProvider, Credentia
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, settings_of
 from services.rendering.rules import domain
-from services.rendering.sealing import comparing, signatories
-from services.rendering.sealing.anchors import anchors_of
+from services.rendering.sealing import comparing
 from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.sealing.provided import DRAWN
-from services.rendering.sealing.sealer import ProviderSealer
-from services.rendering.sealing.signatories import ProviderIdentity
-from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures import signatories
+from services.rendering.signatures.anchors import anchors_of
+from services.rendering.signatures.sealer import ProviderSealer
+from services.rendering.signatures.signatories import ProviderIdentity
+from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.signatures.workshop import Workshop
 
 log = observe.logger(__name__)
 

@@ -13,9 +13,9 @@ from services.rendering import certsigning
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import CertsignSigning
 from services.rendering.protocol import ProviderSignature, Reserved, ValueDrawn, Waiver
-from services.rendering.sealing import signatories
-from services.rendering.sealing.sealer import ProviderSealer
-from services.rendering.sealing.signatories import ProviderIdentity
+from services.rendering.signatures import signatories
+from services.rendering.signatures.sealer import ProviderSealer
+from services.rendering.signatures.signatories import ProviderIdentity
 
 DRAWN = TypeAdapter(list[ValueDrawn])
 

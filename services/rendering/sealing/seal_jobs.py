@@ -37,14 +37,14 @@ from services.rendering.rules import domain
 from services.rendering.rules.stamps import files_to_stamp
 from services.rendering.sealing import comparing
 from services.rendering.sealing.archive_work import Archives, Lifted
-from services.rendering.sealing.archiving import Archiver
 from services.rendering.sealing.parts import Part
 from services.rendering.sealing.parts import read as read_part
 from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.sealing.provided import NotSigned, Provided, ProviderSealers, provided
-from services.rendering.sealing.sealer import Finisher, Sealer
-from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.settings import Settings
+from services.rendering.signatures.archiving import Archiver
+from services.rendering.signatures.sealer import Finisher, Sealer
+from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.stamping import orders, seals
 from services.rendering.stamping.orders import StampedFile
 

@@ -18,9 +18,9 @@ from services.rendering.jobs.sealing import cms
 from services.rendering.models import StatementRow
 from services.rendering.rules import domain
 from services.rendering.rules.differences import Known
-from services.rendering.sealing.sealer import Sealer
-from services.rendering.sealing.time_stamping import TimeStampFailed
 from services.rendering.settings import Settings
+from services.rendering.signatures.sealer import Sealer
+from services.rendering.signatures.time_stamping import TimeStampFailed
 
 log = observe.logger(__name__)
 

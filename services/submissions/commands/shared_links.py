@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import CODE_DUE, CodeDue
-from contracts.one_time_code import mac
+from contracts.formats.one_time_code import mac
 from contracts.problems import Problems
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot

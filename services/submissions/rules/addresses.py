@@ -7,11 +7,11 @@ from email.utils import parseaddr
 
 import phonenumbers
 
-from contracts.email_address import NOT_AN_EMAIL, is_email
 from contracts.fields.preferences import MOST_ADDRESSES
 from contracts.fields.rules import LONGEST_NAME
-from contracts.phone_number import in_e164
-from contracts.web_url import NOT_A_URL, is_web_url
+from contracts.formats.email_address import NOT_AN_EMAIL, is_email
+from contracts.formats.phone_number import in_e164
+from contracts.formats.web_url import NOT_A_URL, is_web_url
 
 _A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _SEPARATOR = re.compile(r"[,;]")

@@ -12,7 +12,7 @@ from contracts.errors import ServiceError
 from contracts.fields import conditions
 from contracts.fields import values as rules
 from contracts.fields.kinds import ATTACHED
-from contracts.markdown_text import plain_title
+from contracts.formats.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.rules import placeholders
 

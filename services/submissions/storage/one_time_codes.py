@@ -3,7 +3,7 @@
 A code is six digits, single use, good for ten minutes and five guesses; a new one voids the one before. It is bound to what it
 lets in to (``subject``) and to the address that it was sent to: when the address changes, codes and proofs are void. Guesses
 are counted under a lock on the row of the code, so that parallel ones are counted too, and a wrong one is no exception: its
-transaction commits. Nothing here tells a code to anybody (see contracts.one_time_code).
+transaction commits. Nothing here tells a code to anybody (see contracts.formats.one_time_code).
 
 Who has passed gets a proof, signed with LINK_SECRET: the gateway keeps it in a cookie of that browser, and the proof comes
 back with each of its calls.
@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.one_time_code import DIGITS, code_of, mac, new_seed
+from contracts.formats.one_time_code import DIGITS, code_of, mac, new_seed
 from contracts.rpc.submissions.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.database import for_update

@@ -8,7 +8,7 @@ import re
 
 from contracts.fields.checker import wrong_name
 from contracts.fields.rules import LONGEST_NAME
-from contracts.plain_text import one_line
+from contracts.formats.plain_text import one_line
 from contracts.problems import Problems
 
 DEFAULT_FOLDER = "Default"

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from contracts.events import PHONE_OTP_WEBHOOK, CodeDue
 from contracts.evidence.sealed_text import seal
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database

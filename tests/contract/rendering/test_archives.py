@@ -22,8 +22,8 @@ from services.rendering.rules import domain
 from services.rendering.sealing import archive_work
 from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.sealing.seal_jobs import SealWork
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.workshop import Workshop
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, work_on
 from tests.support.rendering.sealing import pdf_text, seal_request
 from tests.support.servers.tsa import Authority, authority

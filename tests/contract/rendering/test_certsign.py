@@ -23,7 +23,7 @@ from services.rendering import background, certsigning, commands, queries
 from services.rendering.models import CertsignSigning, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.certificates_at_providers import order as ordered

@@ -19,7 +19,7 @@ from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
 from services.rendering.sealing.certsign_check import CertsignChecks
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from tests.chaos import lost_answers
 from tests.chaos.lost_answers import by_csc
 from tests.support.rendering.certificates_at_providers import RemoteKey

@@ -26,7 +26,7 @@ from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from tests.support.files.pdf_files import LETTER, document, line, signed
 from tests.support.rendering import drawing
 from tests.support.rendering.seal_jobs import (

@@ -12,9 +12,9 @@ from contracts.runtime.data.background import Done, Park, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.rendering.sealing.seal_jobs import SealWork
-from services.rendering.sealing.time_stamping import TimeStampFailed
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.time_stamping import TimeStampFailed
+from services.rendering.signatures.workshop import Workshop
 from tests.support.rendering.seal_jobs import (
     attempt,
     blobs,

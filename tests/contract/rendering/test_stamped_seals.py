@@ -25,7 +25,7 @@ from deploy.providers.stamp_house import StampHouse
 from services.rendering import background, commands, queries
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, stages
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering import stamp_orders

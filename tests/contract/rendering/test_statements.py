@@ -27,8 +27,8 @@ from services.rendering.models import SealJob, StatementRow, StatementsSince
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.statements import StatementWork
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.workshop import Workshop
 from tests.support.material.stated import changed, confirmed, of, stated
 from tests.support.rendering.drawing import area, field_value
 from tests.support.rendering.seal_jobs import (

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from contracts.errors import ServiceError
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter

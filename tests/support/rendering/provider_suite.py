@@ -29,8 +29,8 @@ from services.rendering.sealing import certsign_work
 from services.rendering.sealing.certsign_work import CertsignWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.providing import Providers
 from services.rendering.stamping.work import StampWork

@@ -21,8 +21,8 @@ from services.rendering import commands, queries
 from services.rendering.models import SealJob
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
-from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
+from services.rendering.signatures.workshop import Workshop
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
 

@@ -53,7 +53,7 @@ def test_every_preference_is_read_and_has_an_attribute() -> None:
 
 
 def test_the_page_reads_the_same_parts_of_date_formats() -> None:
-    (token,) = re.findall(r"^const TOKEN = /(.+)/g;$", (FORM / "format.js").read_text(), re.MULTILINE)
+    (token,) = re.findall(r"^const TOKEN = /(.+)/g;$", (FORM / "values/format.js").read_text(), re.MULTILINE)
     assert token == TOKEN.pattern
 
 

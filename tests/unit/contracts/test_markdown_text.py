@@ -6,7 +6,7 @@ import nh3
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.markdown_text import plain_title
+from contracts.formats.markdown_text import plain_title
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.email_address import is_email
-from contracts.web_url import is_web_url
+from contracts.formats.email_address import is_email
+from contracts.formats.web_url import is_web_url
 from services.gateway import formats
 
 

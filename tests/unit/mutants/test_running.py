@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -120,6 +121,12 @@ def kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("kinds_of_functions")
 
 
+def living() -> Living:
+    """What there is, without the caches of other tests in this process: what those keep must stay the same object."""
+    everything = Living.now()
+    return replace(everything, caches=[one for one in everything.caches if one.__module__ == "kinds_of_functions"])
+
+
 def managed(module: Any) -> int:
     with module.managed() as found:
         return int(found)
@@ -154,7 +161,7 @@ def test_a_change_is_in_force_whatever_kind_of_function_it_is_in(kinds: ModuleTy
     assert call(kinds) == 2
     found = changes("kinds_of_functions", KINDS, str(kinds.__file__))
     (change,) = [one for one in found if one.function == function and one.after == "1 - 1"]
-    Living.now().give(change.module, change.function, change.code)
+    living().give(change.module, change.function, change.code)
     assert call(kinds) == 0
 
 
@@ -162,10 +169,10 @@ def test_a_change_may_leave_out_what_a_function_has_from_around_it(kinds: Module
     assert (kinds.RECORD(5), kinds.KEPT, kinds.Mistake("why").args) == (5, [5], ("why",))
     found = list(changes("kinds_of_functions", KINDS, str(kinds.__file__)))
     (silent,) = [one for one in found if one.before == "kept.append(number)"]
-    Living.now().give(silent.module, silent.function, silent.code)
+    living().give(silent.module, silent.function, silent.code)
     assert (kinds.RECORD(5), kinds.KEPT) == (5, [5])
     (unreasoned,) = [one for one in found if one.before == "super().__init__(reason)"]
-    Living.now().give(unreasoned.module, unreasoned.function, unreasoned.code)
+    living().give(unreasoned.module, unreasoned.function, unreasoned.code)
     assert str(kinds.Mistake("why")) == "why", "BaseException.__new__ keeps it"
 
 
@@ -173,7 +180,7 @@ def test_a_function_that_stands_under_its_name_no_more_cannot_be_changed(kinds: 
     found = changes("kinds_of_functions", KINDS, str(kinds.__file__))
     change = next(one for one in found if one.function == "hidden")
     with pytest.raises(LookupError, match="hides"):
-        Living.now().give(change.module, change.function, change.code)
+        living().give(change.module, change.function, change.code)
 
 
 def test_a_change_to_a_table_is_in_force_in_whatever_has_imported_it(
@@ -184,7 +191,7 @@ def test_a_change_to_a_table_is_in_force_in_whatever_has_imported_it(
     importing = importlib.import_module("importing_kinds")
     assert (importing.WORDS, importing.of(1)) == (("a",), "a")
     (change,) = row_changes("kinds_of_functions", KINDS, str(kinds.__file__))
-    Living.now().put(change.module, change.code)
+    living().put(change.module, change.code)
     assert (importing.WORDS, importing.of(1)) == (("",), "")
 
 

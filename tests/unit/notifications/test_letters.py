@@ -16,7 +16,7 @@ from lark import UnexpectedInput
 
 from contracts.blobs import BlobRef
 from contracts.events import CodeDue, DeclineMail, ProviderProblem, ReminderDue, StampBalanceLow, WebhookDisabled
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter

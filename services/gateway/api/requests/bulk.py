@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from contracts.email_address import is_email
 from contracts.errors import invalid
+from contracts.formats.email_address import is_email
 
 MOST = 100
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")

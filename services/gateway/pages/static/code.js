@@ -1,6 +1,6 @@
 // Before the document: asks for the code that was sent to the signer.
-import { get } from "./form/calls.js";
-import { openRefusalDialog } from "./form/refusal_dialog.js";
+import { get } from "./form/server/calls.js";
+import { openRefusalDialog } from "./form/panel/refusal_dialog.js";
 import { codeForm } from "./code_form.js";
 import { t } from "./form/texts.js";
 

@@ -1,5 +1,5 @@
 // Sends a one-time code and takes what the signer types.
-import { newRequestId, pause, post, Refused, Unreachable } from "./form/calls.js";
+import { newRequestId, pause, post, Refused, Unreachable } from "./form/server/calls.js";
 import { announce } from "./form/dom.js";
 import { count, t } from "./form/texts.js";
 

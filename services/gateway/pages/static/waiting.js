@@ -1,5 +1,5 @@
 // Before the signer's turn: looks now and then whether it has come.
-import { get, pause, Refused } from "./form/calls.js";
+import { get, pause, Refused } from "./form/server/calls.js";
 
 const WAIT = 20_000;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.markdown_text import plain_title
+from contracts.formats.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary
 from contracts.types import Account, Area, FieldDefinition, FieldType
 from services.rendering.jobs.drawing.canvas import Canvas, color_of

@@ -18,7 +18,7 @@ from asn1crypto import x509
 from contracts.evidence.audit_chain import START
 from contracts.fields import paper as values
 from contracts.fields.kinds import WITHOUT_CONTENT
-from contracts.markdown_text import plain_title
+from contracts.formats.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
 from services.rendering.jobs.drawing import paper

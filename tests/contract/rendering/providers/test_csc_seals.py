@@ -25,7 +25,7 @@ from services.rendering.jobs.sealing import cms, reserving, verify
 from services.rendering.jobs.sealing.cms import CmsEncoder, Signed
 from services.rendering.protocol import Signatory
 from services.rendering.providers.certsign import Credential, Grant
-from services.rendering.sealing.time_stamping import CertificateRevoked, TimeStamping
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStamping
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import text

@@ -27,7 +27,7 @@ from services.rendering import commands
 from services.rendering.jobs.stamping import checking
 from services.rendering.models import DutyStamp, StampAccount, StampSerial, StatementsSince
 from services.rendering.providers import breaker
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import loops, orders, serials, stages, steps
 from services.rendering.stamping.stages import Stage
 from tests.support.rendering.seal_jobs import blobs, database, keys, told, workshop

@@ -26,7 +26,7 @@ from services.rendering import commands as rendering
 from services.rendering.models import SealJob
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
-from services.rendering.sealing.workshop import Workshop
+from services.rendering.signatures.workshop import Workshop
 from tests.contract.notifications.test_database import invite
 from tests.contract.notifications.test_sms import due as sms_due
 from tests.contract.runtime.data import test_background as jobs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.one_time_code import code_of
+from contracts.formats.one_time_code import code_of
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7

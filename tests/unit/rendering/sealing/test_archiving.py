@@ -15,9 +15,9 @@ from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import verify
 from services.rendering.jobs.sealing.certificates import KeyType, SealIdentity
-from services.rendering.sealing.archiving import Archiver, NotArchived
-from services.rendering.sealing.sealer import Sealer
-from services.rendering.sealing.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
+from services.rendering.signatures.archiving import Archiver, NotArchived
+from services.rendering.signatures.sealer import Sealer
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.archives import judged
 from tests.support.rendering.sealing import assert_clean, pdfsig

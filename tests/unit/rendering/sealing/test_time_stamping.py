@@ -15,8 +15,8 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import read_back, reserving, revocation, verify
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.sealing.sealer import Sealer
-from services.rendering.sealing.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
+from services.rendering.signatures.sealer import Sealer
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import identity

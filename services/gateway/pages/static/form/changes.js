@@ -1,7 +1,7 @@
 // What the sender has changed since the signer opened the page: remembered over the reload that shows the new state, then said
 // in words above the form and marked on the document.
 import { announce, button, el } from "./dom.js";
-import { shownText } from "./format.js";
+import { shownText } from "./values/format.js";
 import { t } from "./texts.js";
 
 const KEY = `changes:${location.pathname}`;

@@ -1,5 +1,5 @@
 // The last step, sent exactly once: a repetition after a lost answer carries the same request id.
-import { answersBody, newRequestId, persistently, post, Refused } from "./calls.js";
+import { answersBody, newRequestId, persistently, post, Refused } from "./server/calls.js";
 import { announce } from "./dom.js";
 import { count, t } from "./texts.js";
 

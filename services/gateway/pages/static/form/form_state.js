@@ -1,7 +1,7 @@
 // What the signer has filled in, and what follows from it: which fields are shown, which are steps, what is missing.
-import { hiddenOf, isEmpty } from "./conditions.js";
-import { reasonKey } from "./calls.js";
-import { problemWith } from "./validation.js";
+import { hiddenOf, isEmpty } from "./values/conditions.js";
+import { reasonKey } from "./server/calls.js";
+import { problemWith } from "./values/validation.js";
 import { t } from "./texts.js";
 
 const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "dutystamp"]);

@@ -1,15 +1,15 @@
 // The signing page: puts its parts together.
-import { page, persistently, post } from "./calls.js";
+import { page, persistently, post } from "./server/calls.js";
 import { keepChanges, showChanges } from "./changes.js";
 import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
 import { announce, dataOf, el } from "./dom.js";
-import { DocumentView } from "./document_view.js";
-import { Drafts } from "./drafts.js";
+import { DocumentView } from "./document/document_view.js";
+import { Drafts } from "./server/drafts.js";
 import { FormState, mayComplete } from "./form_state.js";
-import { Panel } from "./panel.js";
-import { openRefusalDialog } from "./refusal_dialog.js";
-import { Saver } from "./saving.js";
+import { Panel } from "./panel/panel.js";
+import { openRefusalDialog } from "./panel/refusal_dialog.js";
+import { Saver } from "./server/saving.js";
 import { t } from "./texts.js";
 import { watchRoom } from "./room.js";
 

@@ -1,8 +1,8 @@
 // A phone number that the signer confirms with a code which is sent to it.
-import { newRequestId, post, Refused, Unreachable } from "../calls.js";
+import { newRequestId, post, Refused, Unreachable } from "../server/calls.js";
 import { announce, button, el } from "../dom.js";
 import { count, t } from "../texts.js";
-import { problemWith } from "../validation.js";
+import { problemWith } from "../values/validation.js";
 import { Incomplete } from "./incomplete.js";
 
 /** `plain` is the control of the number itself; the code is asked for below it. */

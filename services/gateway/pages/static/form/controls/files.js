@@ -1,5 +1,5 @@
 // Fields that take a picture or files. They are sent as soon as they are chosen.
-import { newRequestId, persistently, Refused, sendFile } from "../calls.js";
+import { newRequestId, persistently, Refused, sendFile } from "../server/calls.js";
 import { announce, button, el } from "../dom.js";
 import { t } from "../texts.js";
 

@@ -1,9 +1,9 @@
 // Fields that one types into.
 import { confirmedPhone } from "./confirmed_phone.js";
 import { el } from "../dom.js";
-import { hasTime, isCurrency, plainNumber, readableDate } from "../format.js";
+import { hasTime, isCurrency, plainNumber, readableDate } from "../values/format.js";
 import { locale, t } from "../texts.js";
-import { dateBound, numberBound } from "../validation.js";
+import { dateBound, numberBound } from "../values/validation.js";
 
 const LINE_HEIGHT = 1.5;
 

@@ -1,5 +1,5 @@
 // Signatures and initials: drawn, typed or uploaded.
-import { newRequestId, persistently, post, Refused } from "../calls.js";
+import { newRequestId, persistently, post, Refused } from "../server/calls.js";
 import { button, el } from "../dom.js";
 import { firstOf, t } from "../texts.js";
 import { PICTURE_TYPES, send } from "./files.js";

@@ -1,5 +1,5 @@
 // Signers prove who they are at an identity provider: they go there and come back to this field.
-import { post, Refused, Unreachable } from "../calls.js";
+import { post, Refused, Unreachable } from "../server/calls.js";
 import { announce, button, el } from "../dom.js";
 import { t } from "../texts.js";
 

@@ -12,7 +12,7 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Question, Token, ValidationMaterial
-from services.rendering.sealing.time_stamping import CertificateRevoked, NotProven, Proof, TimeStamping
+from services.rendering.signatures.time_stamping import CertificateRevoked, NotProven, Proof, TimeStamping
 
 log = observe.logger(__name__)
 

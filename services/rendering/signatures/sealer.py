@@ -12,8 +12,8 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Place, Reserved, SignatureText, ValueDrawn
-from services.rendering.sealing.signatories import ProviderIdentity
-from services.rendering.sealing.time_stamping import Assurance, TimeStampFailed, TimeStamping
+from services.rendering.signatures.signatories import ProviderIdentity
+from services.rendering.signatures.time_stamping import Assurance, TimeStampFailed, TimeStamping
 
 SEALED = Counter("rendering_seals_total", "Files sealed", ["level"])
 

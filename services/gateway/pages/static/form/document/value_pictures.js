@@ -1,11 +1,11 @@
 // Values as they will be on paper: the server draws them with the layout of the sealed file, and here the pictures are laid over
 // the pages in place of the boxes' own words. Those stand there until a picture has come, and when there is no network.
-import { answersBody, pause, post, Refused } from "./calls.js";
-import { reasonText, timeZone } from "./completing.js";
-import { isEmpty } from "./conditions.js";
-import { el } from "./dom.js";
-import { isStep } from "./form_state.js";
-import { problemWith } from "./validation.js";
+import { answersBody, pause, post, Refused } from "../server/calls.js";
+import { reasonText, timeZone } from "../completing.js";
+import { isEmpty } from "../values/conditions.js";
+import { el } from "../dom.js";
+import { isStep } from "../form_state.js";
+import { problemWith } from "../values/validation.js";
 
 const PAUSE = 200; // milliseconds without a change, then it is drawn
 const LONGEST_PAUSE = 800; // while somebody goes on typing

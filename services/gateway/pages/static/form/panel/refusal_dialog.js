@@ -1,7 +1,7 @@
 // Declining, or being the wrong person: asked once more, with a reason.
-import { newRequestId, persistently, post, Refused } from "./calls.js";
-import { button, el } from "./dom.js";
-import { t } from "./texts.js";
+import { newRequestId, persistently, post, Refused } from "../server/calls.js";
+import { button, el } from "../dom.js";
+import { t } from "../texts.js";
 
 const WAITS = [1_000, 2_000, 4_000];
 const LONGEST_REASON = 5_000;

@@ -23,7 +23,7 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Question, Token, ValidationMaterial
-from services.rendering.sealing.signatories import ProviderIdentity
+from services.rendering.signatures.signatories import ProviderIdentity
 
 log = observe.logger(__name__)
 

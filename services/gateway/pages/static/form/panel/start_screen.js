@@ -1,7 +1,7 @@
 // What signers read first: who wants what of them, and until when.
-import { button, el } from "./dom.js";
-import { MOMENT } from "./reader.js";
-import { count, locale, t } from "./texts.js";
+import { button, el } from "../dom.js";
+import { MOMENT } from "../reader.js";
+import { count, locale, t } from "../texts.js";
 
 /** `onStart` null: they have no fields, they may only look. `onWrongRecipient(opener)` when they say that it is not for them. */
 export function startScreen(state, onStart, onWrongRecipient) {

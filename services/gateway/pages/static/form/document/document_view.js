@@ -1,10 +1,10 @@
 // The pages of the documents with the fields on them. For the eyes and for tapping; the form beside it is where everything
 // is named, ordered and reached by keyboard, so the fields here are hidden from screen readers and from the Tab key.
-import { isEmpty } from "./conditions.js";
-import { button, calm, el } from "./dom.js";
-import { shownText } from "./format.js";
-import { isStep } from "./form_state.js";
-import { t } from "./texts.js";
+import { isEmpty } from "../values/conditions.js";
+import { button, calm, el } from "../dom.js";
+import { shownText } from "../values/format.js";
+import { isStep } from "../form_state.js";
+import { t } from "../texts.js";
 import { ValuePictures } from "./value_pictures.js";
 
 const ZOOMS = [1, 1.75, 2.5, 3.5];

@@ -1,14 +1,14 @@
 // The form beside the document: it asks for one field after the other.
-import { Incomplete } from "./controls/incomplete.js";
-import { CONTROLS } from "./controls/index.js";
-import { isEmpty } from "./conditions.js";
+import { Incomplete } from "../controls/incomplete.js";
+import { CONTROLS } from "../controls/index.js";
+import { isEmpty } from "../values/conditions.js";
 import { refuseWithoutConsent } from "./consent.js";
-import { announce, button, cleanedHtml, el } from "./dom.js";
-import { mayComplete } from "./form_state.js";
+import { announce, button, cleanedHtml, el } from "../dom.js";
+import { mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
 import { startScreen } from "./start_screen.js";
-import { t } from "./texts.js";
+import { t } from "../texts.js";
 
 export class Panel {
   #field = null;

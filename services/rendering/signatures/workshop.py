@@ -15,11 +15,11 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.protocol import Mechanism
-from services.rendering.sealing.archiving import Archiver
-from services.rendering.sealing.sealer import ProviderSealer, Sealer
-from services.rendering.sealing.signatories import ProviderIdentity
-from services.rendering.sealing.time_stamping import TimeStamping
 from services.rendering.settings import Settings
+from services.rendering.signatures.archiving import Archiver
+from services.rendering.signatures.sealer import ProviderSealer, Sealer
+from services.rendering.signatures.signatories import ProviderIdentity
+from services.rendering.signatures.time_stamping import TimeStamping
 
 log = observe.logger(__name__)
 

@@ -1,6 +1,6 @@
 // The box that a signer has to tick before completing.
-import { announce, el } from "./dom.js";
-import { t } from "./texts.js";
+import { announce, el } from "../dom.js";
+import { t } from "../texts.js";
 
 /** `state.form.consent`: the sender's words, and where what they speak of can be read. */
 export function consentBox(state) {

@@ -2,7 +2,7 @@
 import { isEmpty } from "./conditions.js";
 import { isOnStep } from "./decimal.js";
 import { hasTime, plainNumber, readableDate } from "./format.js";
-import { firstOf, locale, t } from "./texts.js";
+import { firstOf, locale, t } from "../texts.js";
 
 const LONGEST_TEXT = 10_000;
 const LARGEST_NUMBER = 2 ** 53;

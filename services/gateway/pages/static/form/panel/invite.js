@@ -1,7 +1,7 @@
 // Whom the signer names for later roles.
-import { announce, el } from "./dom.js";
-import { t } from "./texts.js";
-import { isPhone } from "./validation.js";
+import { announce, el } from "../dom.js";
+import { t } from "../texts.js";
+import { isPhone } from "../values/validation.js";
 
 /** An e-mail address, a telephone number where one is needed, and optionally a name, for each of `state.form.invites`. */
 export function inviteFields(state) {

@@ -1,10 +1,10 @@
 // All answers at a glance, before they are signed.
-import { isEmpty } from "./conditions.js";
+import { isEmpty } from "../values/conditions.js";
 import { consentBox } from "./consent.js";
-import { button, el } from "./dom.js";
-import { shownText } from "./format.js";
+import { button, el } from "../dom.js";
+import { shownText } from "../values/format.js";
 import { inviteFields } from "./invite.js";
-import { count, t } from "./texts.js";
+import { count, t } from "../texts.js";
 
 const PICTURES = new Set(["signature", "initials", "image"]);
 
