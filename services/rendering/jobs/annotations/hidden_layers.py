@@ -58,7 +58,7 @@ class _Layers:
     def _holds(self, expression: object, deepest: int) -> bool:
         if not isinstance(expression, Array) or not deepest:
             return self.is_on(expression)
-        operator, *operands = list(expression) or [None]
+        operator, *operands = items_of(expression) or [None]
         states = [self._holds(operand, deepest - 1) for operand in operands]
         if operator == Name.Not:
             return not any(states)

@@ -8,7 +8,7 @@ text: parsing a stranger's XML is not worth it.
 
 import codecs
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pikepdf
 
@@ -94,7 +94,7 @@ def rules_for(pdf: pikepdf.Pdf, claim: Claim) -> DrawingRules:
         return DrawingRules()
     intents = items_of(pdf.Root.get("/OutputIntents"))
     blends = any(isinstance(intent, pikepdf.Dictionary) and "/DestOutputProfile" in intent for intent in intents)
-    colors = pikepdf.Object.parse(_COLORS)
+    colors = cast(pikepdf.Dictionary, pikepdf.Object.parse(_COLORS))
     return DrawingRules(transparency=claim.part > 1 and blends, cid_sets=claim.part == 1, colors=colors)
 
 

@@ -4,14 +4,14 @@ its page says. Documents that are not tagged stay so."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.number_trees import entries
-from services.rendering.jobs.pdf.values import items_of, whole_of
+from services.rendering.jobs.pdf.values import is_true, items_of, whole_of
 
 _DEEPEST = 64
 
@@ -29,7 +29,7 @@ def is_tagged(pdf: pikepdf.Pdf) -> bool:
     return (
         isinstance(pdf.Root.get("/StructTreeRoot"), Dictionary)
         and isinstance(info, Dictionary)
-        and info.get("/Marked") is True
+        and is_true(info.get("/Marked"))
     )
 
 
@@ -87,7 +87,7 @@ class Tagging:
         return self._next - 1
 
     def _element(self, page: pikepdf.Page, role: str) -> pikepdf.Object:
-        section = self._sections.get(page.index) or self._section(page)
+        section = self._sections.get(_number_of(page)) or self._section(page)
         element = self._pdf.make_indirect(Dictionary(Type=Name.StructElem, S=Name(f"/{role}"), P=section, Pg=page.obj))
         section.K.append(element)
         return element
@@ -97,7 +97,7 @@ class Tagging:
         section = self._pdf.make_indirect(
             Dictionary(Type=Name.StructElem, S=Name.Sect, P=self._top, Pg=page.obj, K=Array([]))
         )
-        number = page.index
+        number = _number_of(page)
         before = [place for place, (first, _) in enumerate(self._kids, 1) if first <= number]
         self._kids.insert(before[-1] if before else 0, (number, section))
         self._sections[number] = section
@@ -117,3 +117,8 @@ class Tagging:
 def _kids(element: pikepdf.Object) -> list[Any]:
     kids = element.get("/K")
     return items_of(kids) if isinstance(kids, Array) else [kids] if kids is not None else []
+
+
+def _number_of(page: pikepdf.Page) -> int:
+    """The page's number, from 0: pikepdf's own types take this property for a method."""
+    return cast(int, page.index)

@@ -99,7 +99,7 @@ def _fonts(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
     """Each font of the pages and the forms that they draw, once."""
     seen: set[tuple[int, int]] = set()
     count = 0
-    waiting = [(page.obj, 0) for page in pdf.pages]
+    waiting: list[tuple[pikepdf.Object, int]] = [(page.obj, 0) for page in pdf.pages]
     while waiting and count < _MOST_FONTS:
         holder, depth = waiting.pop()
         resources = holder.get("/Resources")
@@ -127,8 +127,8 @@ def _new(named: Any, seen: set[tuple[int, int]]) -> Iterator[Any]:
 
 def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     """True: mended. False: nobody can tell what it draws. None: nothing to do."""
-    source = font.get("/ToUnicode")
-    source = source.read_bytes() if isinstance(source, pikepdf.Stream) else b""
+    stream = font.get("/ToUnicode")
+    source = stream.read_bytes() if isinstance(stream, pikepdf.Stream) else b""
     if len(source) > _LARGEST_MAP:
         return None
     stated = _said(source)
@@ -226,7 +226,7 @@ def _text(digits: bytes) -> str:
 
 def _known(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
     """Characters by CID, as far as the font program names its glyphs."""
-    descriptor = descendant.get("/FontDescriptor", {})
+    descriptor = descendant.get("/FontDescriptor", pikepdf.Dictionary())
     program = descriptor.get("/FontFile2") or descriptor.get("/FontFile3")
     if not isinstance(program, pikepdf.Stream):
         return {}

@@ -31,6 +31,7 @@ from services.rendering.jobs.forms.fields import fillable_widgets
 from services.rendering.jobs.forms.kinds import Widget, export_value, on_state
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, upright_page, visible_page
 from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.pdf.values import copied
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder
 from services.rendering.jobs.text.embedding import FontEmbedder
 
@@ -264,11 +265,12 @@ def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tag
 
 def _own_resources(page: pikepdf.Page) -> pikepdf.Dictionary:
     """The page's resources as a dictionary that no other page shares, with a place for XObjects."""
-    resources = Dictionary(page.resources)
+    resources = copied(page.resources)
     objects = resources.get("/XObject")
-    resources.XObject = Dictionary(objects) if isinstance(objects, pikepdf.Dictionary) else Dictionary()
+    resources.XObject = copied(objects) if isinstance(objects, pikepdf.Dictionary) else Dictionary()
     page.obj.Resources = resources
-    return page.obj.Resources
+    own: Dictionary = page.obj.Resources
+    return own
 
 
 def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tagging | None) -> None:

@@ -80,16 +80,16 @@ _LINE_SHARE = 0.72
 
 def flatten(pdf: pikepdf.Pdf) -> None:
     """Burn form fields and annotations into the pages and drop the form. A document without any is left alone."""
-    form = pdf.Root.get("/AcroForm")
-    has_form = isinstance(form, pikepdf.Dictionary)
+    stated = pdf.Root.get("/AcroForm")
+    form = stated if isinstance(stated, pikepdf.Dictionary) else None
     annotated = [(page, _annotations(page)) for page in pdf.pages if "/Annots" in page.obj]
-    if not has_form and not any(
+    if form is None and not any(
         annotation.get("/Subtype") != Name.Link for _, page_annotations in annotated for annotation in page_annotations
     ):
         return
     # Fields of which no form knows have their value all the same.
-    _complete_appearances(pdf, form if has_form else Dictionary(), annotated)
-    if has_form:
+    _complete_appearances(pdf, Dictionary() if form is None else form, annotated)
+    if form is not None:
         form["/NeedAppearances"] = False
     for page, page_annotations in annotated:
         for annotation in page_annotations:

@@ -5,6 +5,8 @@ import re
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
+from services.rendering.jobs.pdf.values import copied
+
 _END = "CountersignEnd"
 """An operator that no content has: where a parser meets it, the content before it was read to its end."""
 
@@ -70,12 +72,12 @@ def _name_of(operator: pikepdf.Operator) -> str:
 def _wrapped(pdf: pikepdf.Pdf, page: pikepdf.Page, streams: list[Stream]) -> Stream:
     """Content that draws the page's streams as a form, which is parsed on its own."""
     form = pdf.make_stream(b"\n".join(_decoded(stream) for stream in streams))
-    resources = Dictionary(page.resources)
+    resources = copied(page.resources)
     form.stream_dict.update(
-        Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array(page.mediabox), Resources=Dictionary(resources))
+        Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array(page.mediabox), Resources=copied(resources))
     )
     entry = resources.get("/XObject")
-    objects = Dictionary(entry) if isinstance(entry, Dictionary) else Dictionary()
+    objects = copied(entry) if isinstance(entry, Dictionary) else Dictionary()
     name = next(name for number in range(len(objects) + 1) if (name := f"/CountersignPage{number}") not in objects)
     objects[name] = form
     resources.XObject = objects

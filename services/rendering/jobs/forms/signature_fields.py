@@ -121,7 +121,7 @@ def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:
     is shown in several places has as many fields."""
     form = pdf.Root.get("/AcroForm")
     roots = form.get("/Fields") if isinstance(form, pikepdf.Dictionary) else None
-    waiting = [(item, "", None) for item in _reversed(roots)]
+    waiting: list[tuple[Any, str, Any]] = [(item, "", None) for item in _reversed(roots)]
     seen: set[tuple[int, int]] = set()
     signatures: set[tuple[int, int]] = set()
     count = 0
@@ -172,8 +172,9 @@ def _entry(name: str, signature: pikepdf.Object) -> SignatureField:
 
 def _integers(value: Any) -> tuple[int, ...]:
     """Empty for anything but an array of integers."""
-    items = list(value) if isinstance(value, pikepdf.Array) else []
-    return tuple(items) if all(isinstance(item, int) for item in items) else ()
+    items: list[Any] = list(value) if isinstance(value, pikepdf.Array) else []
+    whole = tuple(item for item in items if isinstance(item, int))
+    return whole if len(whole) == len(items) else ()
 
 
 def _text(value: Any) -> str:

@@ -93,7 +93,7 @@ def _clean_catalog(pdf: pikepdf.Pdf, removed: Counter[str]) -> None:
         del root[key]
     names = root.get("/Names")
     if isinstance(names, pikepdf.Dictionary):
-        for key in [key for key in names if key not in _KEPT_NAMES]:
+        for key in set(names.keys()) - _KEPT_NAMES:
             if key == "/JavaScript":
                 removed["javascript"] += 1
             elif key == "/EmbeddedFiles":

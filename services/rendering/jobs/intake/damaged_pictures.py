@@ -27,7 +27,7 @@ def damaged_pictures(pdf: pikepdf.Pdf) -> list[pikepdf.Stream]:
 def blank(pictures: list[pikepdf.Stream]) -> None:
     """Each becomes a stencil of one pixel that paints nothing (ISO 32000-2, 8.9.6.2)."""
     for picture in pictures:
-        for key in [key for key in picture.stream_dict if key not in ("/Type", "/Subtype")]:
+        for key in picture.stream_dict.keys() - {"/Type", "/Subtype"}:
             del picture.stream_dict[key]
         picture.write(b"\x80")
         picture.Width = picture.Height = picture.BitsPerComponent = 1

@@ -12,7 +12,7 @@ from typing import Any
 import pikepdf
 
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.pdf.values import items_of, name_of, whole_of
+from services.rendering.jobs.pdf.values import is_true, items_of, name_of, whole_of
 
 _CHUNK = 1 << 16
 _MOST_FILTERS = 8
@@ -61,7 +61,7 @@ def _expands(name: str) -> bool:
 
 def _check_picture(image: pikepdf.Stream, limits: StreamLimits) -> None:
     width, height = max(whole_of(image.get("/Width")), 0), max(whole_of(image.get("/Height")), 0)
-    bits = 1 if image.get("/ImageMask") is True else max(whole_of(image.get("/BitsPerComponent")), 0) or 8
+    bits = 1 if is_true(image.get("/ImageMask")) else max(whole_of(image.get("/BitsPerComponent")), 0) or 8
     size = width * height * bits * _colorants(image.get("/ColorSpace")) // 8
     if size > limits.picture:
         raise Refused(

@@ -12,7 +12,7 @@ from contracts.types import Notice
 from services.rendering.jobs.forms.fields import has_fields
 from services.rendering.jobs.pdf.pdfium_text import open_document, open_page_text
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.pdf.values import items_of
+from services.rendering.jobs.pdf.values import is_true, items_of
 
 DYNAMIC_XFA = (
     "The PDF is a dynamic XFA form: its pages are only made when Adobe's software opens it. Print it to a PDF first."
@@ -39,7 +39,7 @@ def is_dynamic(pdf: pikepdf.Pdf, data: bytes) -> bool:
     """Whether the pages of an XFA form are still to be made. One whose fields are on its pages is not, whatever it says."""
     if has_fields(pdf):
         return False
-    if pdf.Root.get("/NeedsRendering") is True:
+    if is_true(pdf.Root.get("/NeedsRendering")):
         return True
     return any(_DYNAMIC.search(packet) for packet in _packets(pdf.Root.AcroForm.XFA)) or _asks_to_wait(data)
 

@@ -143,11 +143,12 @@ def _signed(annotation: pikepdf.Object) -> bool:
 
 def _lineage(node: pikepdf.Object) -> Iterator[pikepdf.Object]:
     """A widget and its fields; the length is bounded because a hostile file may make it a ring."""
+    above: pikepdf.Object | None = node
     for _ in range(32):
-        if not isinstance(node, Dictionary):
+        if not isinstance(above, Dictionary):
             return
-        yield node
-        node = node.get("/Parent")
+        yield above
+        above = above.get("/Parent")
 
 
 def _keep_looks(annotation: pikepdf.Object) -> None:

@@ -52,3 +52,13 @@ def text_of(value: Any) -> str:
         return str(value)
     except UnicodeError:
         return bytes(value).decode("latin-1")
+
+
+def is_true(value: Any) -> bool:
+    """Whether an entry is the boolean true, and not merely something that is there."""
+    return value is True
+
+
+def copied(dictionary: Any) -> pikepdf.Dictionary:
+    """A dictionary with the entries of another: a change to it is none to the other."""
+    return pikepdf.Dictionary(dictionary)

@@ -142,7 +142,7 @@ def _read(data: bytes) -> tuple[list[_Signature], dict[str, list[bytes]]]:
     if not any(not one.is_time_stamp for one in signatures):
         raise Refused("the file is not sealed")
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        found = pdf.Root.get("/DSS", {})
+        found: Any = pdf.Root.get("/DSS", pikepdf.Dictionary())
         store = {key: [item.read_bytes() for item in found.get(key, ())] for key in ("/Certs", "/OCSPs", "/CRLs")}
     return signatures, store
 

@@ -179,7 +179,7 @@ def _has_room(widget: pikepdf.Dictionary) -> bool:
 # --- signature ------------------------------------------------------------------------------------------------------------
 
 
-def _open(data: bytes) -> tuple[pikepdf.Dictionary, dict[str, list[bytes]], int]:
+def _open(data: bytes) -> tuple[dict[str, Any], dict[str, list[bytes]], int]:
     """Our signature (the last one), the validation material, the number of pages."""
     try:
         with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -191,7 +191,7 @@ def _open(data: bytes) -> tuple[pikepdf.Dictionary, dict[str, list[bytes]], int]
                 "Contents": bytes(signed_fields[-1].V.Contents),
                 "SubFilter": str(signed_fields[-1].V.SubFilter),
             }
-            store = pdf.Root.get("/DSS", {})
+            store: Any = pdf.Root.get("/DSS", pikepdf.Dictionary())
             material = {
                 key: [item.read_bytes() for item in store.get(key, ())] for key in ("/Certs", "/OCSPs", "/CRLs")
             }
