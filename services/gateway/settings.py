@@ -54,6 +54,10 @@ class Settings(ServiceSettings):
         default="127.0.0.1/32,::1/128", description="comma-separated CIDRs of proxies whose X-Forwarded-For is believed"
     )
     frame_ancestors: str = Field(default="", description="sources that may frame the signing page (CSP); empty: none")
+    pages_as_modules: bool = Field(
+        default=False,
+        description="serve the scripts and style sheets of pages one by one as they are written: to debug them",
+    )
     smtp_url: SecretStr | None = Field(
         default=None, description="as for notifications; when empty, mails are kept; see /dev/mail"
     )

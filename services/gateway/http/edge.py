@@ -12,6 +12,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe
 from services.gateway.http import errors
+from services.gateway.http.encodings import Encoding
 from services.gateway.http.exchange import KEY, Exchange, exchange_of
 from services.gateway.settings import MEGABYTE, Settings
 
@@ -77,7 +78,7 @@ class Edge:
         # Connexion rewrites neither, but what is logged is what was asked for.
         method, path = scope["method"], scope["path"]
         try:
-            await self._answer(scope, body, written.send)
+            await self._answer(scope, body, Encoding(written.send, scope["headers"], method).send)
         except Exception as error:
             if written.status:
                 raise

@@ -63,7 +63,7 @@ def create_pages(
         settings, bus, blobs, authenticated, phone_otp_webhook, account, user, identity_provider, certsign_wish
     )
     trusted = networks(settings.trusted_proxies)
-    own_files = StaticFiles()
+    own_files = StaticFiles(as_modules=settings.pages_as_modules)
     app.register_blueprint(signing.routes(context, trusted))
     app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
@@ -95,7 +95,7 @@ def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) 
 
     @app.get("/favicon.ico")
     def icon() -> flask.Response:
-        return own_files.answer(own_files.version, "icon.svg")
+        return own_files.answer(own_files.files["icon.svg"].version, "icon.svg")
 
     @app.get("/robots.txt")
     def robots() -> flask.Response:
@@ -114,8 +114,7 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
         return {
             "text": for_reader(flask.request.accept_languages),
             "root": context.root,
-            "own": f"{context.root}/static/{own_files.version}",
-            "modules": own_files.modules(),
+            "own": lambda name: f"{context.root}/static/{own_files.address(name)}",
         }
 
 

@@ -26,6 +26,7 @@ class PagesSettings(Protocol):
     ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
     bytes is the limit of one upload. ``var_dir``: the folder of local state, where there is one. ``local_provider_url``,
     ``local_stamp_house_url``: pages of providers that are tried on this machine, empty where there are none.
+    ``pages_as_modules``: scripts and style sheets are served one by one, as they are written.
     """
 
     @property
@@ -38,6 +39,8 @@ class PagesSettings(Protocol):
     def trusted_proxies(self) -> str: ...
     @property
     def frame_ancestors(self) -> str: ...
+    @property
+    def pages_as_modules(self) -> bool: ...
     @property
     def max_file_size(self) -> int: ...
     @property

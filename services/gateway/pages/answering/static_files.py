@@ -1,14 +1,32 @@
 """The page's own scripts, styles and pictures, at an address that names their content, so that a browser keeps them
 for ever and still never mixes two versions."""
 
-import gzip
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import flask
 
+from services.gateway.http import encodings
+from services.gateway.pages.answering import bundles
+
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+ENTRIES = (
+    "form/main.js",
+    "code.js",
+    "completed.js",
+    "link.js",
+    "times.js",
+    "verify.js",
+    "waiting.js",
+    "sheets/code.css",
+    "sheets/link.css",
+    "sheets/signing.css",
+    "sheets/state.css",
+    "sheets/verify.css",
+)
+"""What pages name: each is made into one file, with all that it imports."""
 
 _FOLDER = Path(__file__).parents[1] / "static"
 
@@ -16,27 +34,31 @@ _FOLDER = Path(__file__).parents[1] / "static"
 @dataclass(frozen=True)
 class StaticFile:
     data: bytes
-    compressed: bytes
     media_type: str
+    version: str
+    encoded: dict[str, bytes] = field(default_factory=dict, compare=False)
+
+    def in_encoding(self, encoding: str) -> bytes:
+        """The content as ``encoding`` has it, made when it is asked for the first time."""
+        if not encoding:
+            return self.data
+        if encoding not in self.encoded:
+            self.encoded[encoding] = encodings.encoded(self.data, encoding, smallest=True)
+        return self.encoded[encoding]
 
 
 class StaticFiles:
-    """Everything in ``static/``, read once. ``version`` is a digest of all of it."""
+    """Everything in ``static/``, read once, and the files that are made of it. ``as_modules``: pages name what is written, not
+    what is made."""
 
-    def __init__(self, folder: Path = _FOLDER) -> None:
-        self.files = {
-            path.relative_to(folder).as_posix(): _read(path)
-            for path in sorted(folder.rglob("*"))
-            if path.suffix in MEDIA_TYPES
-        }
-        digest = hashlib.sha256()
-        for name, file in self.files.items():
-            digest.update(name.encode() + b"\0" + file.data + b"\0")
-        self.version = digest.hexdigest()[:16]
+    def __init__(self, *, as_modules: bool = False) -> None:
+        self.files = _files()
+        self._as_modules = as_modules
 
-    def modules(self) -> list[str]:
-        """The scripts, for the browser to fetch at once instead of import by import."""
-        return [name for name in self.files if name.endswith(".js")]
+    def address(self, name: str) -> str:
+        """The address of a file below ``/static/``; of an entry that of the file made of it."""
+        name = name if self._as_modules or name not in ENTRIES else _made(name)
+        return f"{self.files[name].version}/{name}"
 
     def answer(self, version: str, name: str) -> flask.Response:
         """The file, or 404. While an update is under way a page may ask for another version's file: it gets this one, but
@@ -44,16 +66,40 @@ class StaticFiles:
         file = self.files.get(name)
         if file is None:
             flask.abort(404)
-        small = flask.request.accept_encodings.quality("gzip") > 0
-        answer = flask.Response(file.compressed if small else file.data, mimetype=file.media_type)
-        if small:
-            answer.headers["Content-Encoding"] = "gzip"
+        encoding = encodings.chosen(flask.request.headers.get("Accept-Encoding", ""))
+        answer = flask.Response(file.in_encoding(encoding), mimetype=file.media_type)
+        if encoding:
+            answer.headers["Content-Encoding"] = encoding
         answer.headers["Vary"] = "Accept-Encoding"
-        current = version == self.version
+        current = version == file.version
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if current else "no-store"
         return answer
 
 
-def _read(path: Path) -> StaticFile:
-    data = path.read_bytes()
-    return StaticFile(data, gzip.compress(data, mtime=0), MEDIA_TYPES[path.suffix])
+@cache
+def _files() -> dict[str, StaticFile]:
+    """Return what is written under one version, because modules name each other without one; what is made under its own."""
+    written = {
+        path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8")
+        for path in sorted(_FOLDER.rglob("*"))
+        if path.suffix in MEDIA_TYPES
+    }
+    version = _digest("\0".join(f"{name}\0{text}" for name, text in written.items()))
+    files = {name: _file(name, text, version) for name, text in written.items()}
+    for name in ENTRIES:
+        text = bundles.script(written, name) if name.endswith(".js") else bundles.style_sheet(written, name)
+        files[_made(name)] = _file(_made(name), text, _digest(text))
+    return files
+
+
+def _file(name: str, text: str, version: str) -> StaticFile:
+    return StaticFile(text.encode(), MEDIA_TYPES[Path(name).suffix], version)
+
+
+def _made(name: str) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}.min{dot}{suffix}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -32,6 +32,7 @@ class Settings:
     local_provider_url: str = ""
     local_stamp_house_url: str = ""
     frame_ancestors: str = ""
+    pages_as_modules: bool = False
     max_file_size: int = 1024 * 1024
 
 

@@ -1,10 +1,12 @@
 """Headers on everything, own files, the local mails, the texts."""
 
+import gzip
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import brotli
 import pytest
 
 from contracts.errors import not_found
@@ -48,10 +50,10 @@ def test_no_page_needs_what_the_policy_forbids() -> None:
     for path in (PAGES / "templates").rglob("*.html"):
         source = path.read_text()
         for script in re.findall(r"<script[^>]*>", source):
-            assert 'type="application/json"' in script or 'src="{{ own }}/' in script, (path, script)
+            assert 'type="application/json"' in script or 'src="{{ own(script) }}"' in script, (path, script)
         assert not re.search(r"<style|\sstyle=|\son\w+=|https?://", source), path
     for path in (PAGES / "static").rglob("*.css"):
-        assert not re.search(r"https?://|@import", path.read_text()), path
+        assert not re.search(r"https?://|@import (?!\"\.\./\w+\.css\";\n)", path.read_text()), path
 
 
 @pytest.mark.parametrize(("status", "text"), [(404, "nothing at this address"), (503, "not reachable right now")])
@@ -74,27 +76,38 @@ def test_the_methods_that_there_are(client: Any) -> None:
     assert "GET" in answer.headers["Allow"]
 
 
-def test_own_files_are_kept_for_ever_under_the_address_of_their_content(client: Any) -> None:
-    version = StaticFiles().version
-    page = client.get(f"/s/{SLUG}").text
-    addresses = re.findall(rf"/static/{version}/[\w/.]+", page)
-    assert f"/static/{version}/form/main.js" in addresses
+@pytest.mark.parametrize("as_modules", [False, True])
+def test_own_files_are_kept_for_ever_under_the_address_of_their_content(
+    make_pages: MakePages, as_modules: bool
+) -> None:
+    client = make_pages(pages_as_modules=as_modules).test_client()
+    addresses = re.findall(r"/static/[0-9a-f]{16}/[\w/.]+", client.get(f"/s/{SLUG}").text)
+    ending = "" if as_modules else ".min"
+    names = [address.split("/", 3)[3] for address in addresses]
+    assert names == [f"sheets/signing{ending}.css", f"form/main{ending}.js", "icon.svg"]
     for address in addresses:
         answer = client.get(address)
         assert answer.status_code == 200
         assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
-    script = client.get(f"/static/{version}/form/main.js", headers={"Accept-Encoding": "gzip"})
-    assert script.headers["Content-Encoding"] == "gzip"
+    script = client.get(addresses[1])
     assert script.mimetype == "text/javascript"
+    for coding, opened in (("gzip", gzip.decompress), ("br", brotli.decompress)):
+        small = client.get(addresses[1], headers={"Accept-Encoding": coding})
+        assert (small.headers["Content-Encoding"], small.headers["Vary"]) == (coding, "Accept-Encoding")
+        assert opened(small.data) == script.data
 
 
-def test_while_an_update_is_under_way_another_versions_file_is_not_kept(client: Any) -> None:
-    assert client.get("/static/0123456789abcdef/form/main.js").headers["Cache-Control"] == "no-store"
+@pytest.mark.parametrize("name", ["form/main.js", "form/main.min.js"])
+def test_while_an_update_is_under_way_another_versions_file_is_not_kept(client: Any, name: str) -> None:
+    assert client.get(f"/static/0123456789abcdef/{name}").headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("name", ["form/nothing.js", "../app.py", "%2e%2e/app.py", "form/", "icons/../../app.py"])
 def test_nothing_else_is_served_as_own_file(client: Any, name: str) -> None:
-    assert client.get(f"/static/{StaticFiles().version}/{name}").status_code in (404, 308)
+    assert client.get(f"/static/{StaticFiles().address(name='icon.svg').partition('/')[0]}/{name}").status_code in (
+        404,
+        308,
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +273,9 @@ def test_every_text_that_is_asked_for_exists_and_every_text_is_asked_for() -> No
         words = set(texts.in_language(language).words)
         counted = {word.rsplit(".", 1)[0] for word in words if word.endswith((".one", ".other"))}
         unknown = {key for key in used if key.split(".")[0] in {word.split(".")[0] for word in words}} - words - counted
-        assert {key for key in unknown if "%" not in key and not key.endswith(".html")} == set(), language
+        assert {key for key in unknown if "%" not in key and not key.endswith((".html", ".js", ".css"))} == set(), (
+            language
+        )
         unused = {word for word in words if word not in used and word.rsplit(".", 1)[0] not in used}
         assert {word for word in unused if not built.match(word)} == set(), language
 
