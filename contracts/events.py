@@ -241,7 +241,8 @@ class SealedDocument(Tolerant):
 class DocumentsSealed(Tolerant):
     """The job of ``seal_id`` is done: every value was read back, every signature verified. ``combined`` is one PDF of all
     documents, sealed and stamped, where a duty stamp was ordered for it. ``archive_until``: so long the first of the archive
-    time-stamps lasts; None where there are none."""
+    time-stamps lasts; None where there are none. ``archive_versions``: of each file that has one, or had one before it was
+    stamped, its ``DocumentArchived.version``; what is told of that one or an earlier one is older news than this."""
 
     submission_id: int
     seal_id: str
@@ -251,12 +252,18 @@ class DocumentsSealed(Tolerant):
     pades_level: str
     report: list[Notice] = Field(default_factory=list)
     archive_until: Moment | None = None
+    archive_versions: dict[str, int] = Field(default_factory=dict)
+
+
+COMBINED_FILE = "combined"
+"""Stands for the one PDF of all documents where others have the uuid of a document, and the audit trail has an empty text."""
 
 
 class DocumentArchived(Tolerant):
     """A sealed file has a new archive time-stamp (PAdES B-LTA), at its end: ``file`` begins with what it was, byte for byte.
-    ``document`` is its uuid, empty for the audit trail. Of two events about the same file that of the higher ``version`` holds.
-    ``archive_until``: so long the authority's certificate lasts; the next time-stamp comes before."""
+    ``document`` is its uuid, empty for the audit trail, COMBINED_FILE for the one PDF of all documents. Of two events about the
+    same file that of the higher ``version`` holds. ``archive_until``: so long the authority's certificate lasts; the next
+    time-stamp comes before."""
 
     submission_id: int
     seal_id: str

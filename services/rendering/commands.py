@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
 from contracts.events import (
+    COMBINED_FILE,
     DOCUMENT_ARCHIVED,
     DOCUMENTS_FAILED,
     DOCUMENTS_SEALED,
@@ -53,6 +54,9 @@ _STAMPED_AGAIN = timedelta(hours=1)
 
 JOBS_KEPT = timedelta(days=90)
 
+ARCHIVED_AGAIN = timedelta(days=1)
+"""For so long a file waits for another try to get an archive time-stamp."""
+
 AFTER_SEALING = timedelta(seconds=2)
 """For so long the signature of the last statement waits for the sealing, which takes the same processors and writes to the same
 database; ``finish_job`` ends the wait. Well above what a usual submission takes, and not long where a sealing takes minutes."""
@@ -63,7 +67,8 @@ _ERASED = "erased submission"
 
 @dataclass(frozen=True)
 class ArchiveDue:
-    """A file whose archive time-stamp lasts ``until``, None where there was none to be had; ``due`` when the next one is."""
+    """A file whose archive time-stamp lasts ``until``, None where there was none to be had; ``due`` when the next one is.
+    ``document`` as in DocumentArchived."""
 
     document: str
     file: BlobRef
@@ -195,11 +200,11 @@ def finish_stamped(
     if told_at is None:
         finish_job(session, job, sealed, attempt, now, archives)
     else:
-        keep_archived(session, job.submission_id, job.seal_id, archives, now)
+        versions = _archive_stamped(session, job, sealed, archives, now)
         files = [*(document.file.sha256 for document in sealed.documents), sealed.audit_trail.sha256]
         remember_sealed(session, files, job.submission_id, now)
         job.request = None
-        later = DocumentsStamped.model_validate(sealed.model_dump())
+        later = DocumentsStamped.model_validate({**sealed.model_dump(), "archive_versions": versions})
         emit(session, DOCUMENTS_STAMPED, later, subject=f"submission:{job.submission_id}")
         if row is not None:
             row.stamped_attempt = attempt
@@ -237,6 +242,28 @@ def keep_archived(
                 index_elements=["seal_id", "document"], set_={**replaced, "version": ArchivedFile.version + 1}
             )
         )
+
+
+def _archive_stamped(
+    session: Session, job: SealJob, sealed: DocumentsSealed, archives: Sequence[ArchiveDue], now: datetime
+) -> dict[str, int]:
+    """Renew the files with their stamps from now on, in place of those without. What had an archive time-stamp before it was
+    stamped is to have one again, whether there was one to be had just now or not. Returns the version of each file."""
+    keep_archived(session, job.submission_id, job.seal_id, archives, now)
+    files = {"": sealed.audit_trail, COMBINED_FILE: sealed.combined, **{one.uuid: one.file for one in sealed.documents}}
+    own = sa.select(ArchivedFile).where(ArchivedFile.seal_id == job.seal_id).with_for_update()
+    versions = {}
+    for row in session.scalars(own.execution_options(populate_existing=True)):
+        file = files.get(row.document)
+        if row.file is not None and file is not None and row.file["sha256"] != file.sha256:
+            row.file, row.until = file.model_dump(mode="json"), None
+            row.version += 1
+            row.make_due(now + ARCHIVED_AGAIN)
+            if row.document == "" and sealed.pades_level == domain.LEVELS[0]:
+                # The trail is sealed anew, this time without a time-stamp: nothing can be built on that.
+                row.state, row.finished_at = "done", now
+        versions[row.document] = row.version
+    return versions
 
 
 def plan_archive(session: Session, archive_id: int, sha256: str, key: str) -> bool:

@@ -175,7 +175,7 @@ class SealedFile(Base):
 class ArchivedFile(DueRow, Base):
     """A sealed file that is to stay PAdES B-LTA: due when its archive time-stamp is to be renewed, or is to be had at all.
 
-    ``document`` is the uuid, empty for the audit trail. ``file`` (a BlobRef) is its present version, None once the submission
+    ``document`` is that of DocumentArchived. ``file`` (a BlobRef) is its present version, None once the submission
     was erased; ``until`` when its time-stamp runs out, None without one. ``candidates`` are the keys that attempts were
     about to write to and that are not the file; they are removed some time after ``sweep_at``.
     """

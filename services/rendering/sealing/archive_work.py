@@ -36,7 +36,6 @@ EXPIRES = Gauge("countersign_archive_expires_seconds", "Seconds until the first 
 
 PDF = "application/pdf"
 _NOT_CONFIGURED = timedelta(days=1)
-_UPGRADED_AFTER = timedelta(days=1)
 _AWAY_SECONDS = 300.0
 _ASKED_AGAIN = timedelta(hours=1)
 
@@ -136,7 +135,7 @@ class Archives:
         return Lifted(archived.data, wanted=True, archived=archived)
 
     def keep(self, lifted: Lifted, document: str, file: BlobRef) -> None:
-        """The file is stored: plan its next archive time-stamp. ``document`` is its uuid, empty for the audit trail."""
+        """The file is stored: plan its next archive time-stamp. ``document`` as in DocumentArchived."""
         if lifted.wanted:
             self.due.append(due(self._settings, document, lifted.archived, file))
 
@@ -159,7 +158,7 @@ class Archives:
 def due(settings: Settings, document: str, archived: Archived | None, file: BlobRef) -> commands.ArchiveDue:
     """When a file is renewed; ``archived`` is None where there was no archive time-stamp to be had, which is tried again."""
     if archived is None:
-        return commands.ArchiveDue(document, file, None, now() + _UPGRADED_AFTER)
+        return commands.ArchiveDue(document, file, None, now() + commands.ARCHIVED_AGAIN)
     before = timedelta(days=settings.archive_renewal_days)
     at = domain.renewed_at(archived.stamped_at, archived.until, before, random.random())
     return commands.ArchiveDue(document, file, archived.until, at)

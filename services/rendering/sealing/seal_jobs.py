@@ -18,7 +18,7 @@ from prometheus_client import Histogram
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.events import DocumentsSealed, SealedDocument
+from contracts.events import COMBINED_FILE, DocumentsSealed, SealedDocument
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Park, Retry
@@ -360,10 +360,9 @@ class _Attempt:
         document = next((one for one in self._request.documents if one.uuid == part.document), None)
         found = next((file for file in stamped if file.stamped and self._is_of(file, part)), None)
         file = found.stamped if found is not None and found.stamped is not None else part.file
-        # The combined file is no document, whose later versions could be told.
-        lifted = self.archives.lift(self._blobs.get(file), stamped=assurance.stamped and document is not None)
+        lifted = self.archives.lift(self._blobs.get(file), stamped=assurance.stamped)
         stored: Future[BlobRef] = Future()
-        stored.set_result(self._store(lifted, document.uuid if document else "", self._place_for_file()))
+        stored.set_result(self._store(lifted, document.uuid if document else COMBINED_FILE, self._place_for_file()))
         level: Future[str] = Future()
         level.set_result(lifted.level(part.level))
         order = self._request.dutystamp
@@ -395,7 +394,7 @@ class _Attempt:
         data = [self._blobs.get(document.file) for document in request.documents]
         filled = self._renderer.fill_and_combine(request, data, attachments, place)
         file = self._sign(filled.reserved, assurance)
-        stored = others.submit(self._store, Lifted(file), "", self._place_for_file())
+        stored = others.submit(self._store, Lifted(file), COMBINED_FILE, self._place_for_file())
         level = others.submit(self._sealer.check, file, pages=filled.pages, drawn=filled.drawn, fields=self._fields)
         sha256, name = hashlib.sha256(file).hexdigest(), f"{request.name} (combined)"
         return _Sealed(None, name, filled.pages, sha256, len(file), None, None, level, stored)
@@ -486,7 +485,7 @@ class _Attempt:
         return key
 
     def _store(self, lifted: Lifted, document: str, key: str) -> BlobRef:
-        """``document`` is a uuid, empty for the trail and for what gets no archive time-stamp."""
+        """``document`` as in DocumentArchived."""
         prefix, _, name = key.rpartition("/")
         stored = self._blobs.put(lifted.data, PDF, f"{prefix}/", name=name)
         self.archives.keep(lifted, document, stored)

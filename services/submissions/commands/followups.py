@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import (
+    COMBINED_FILE,
     DocumentArchived,
     DocumentsFailed,
     DocumentsSealed,
@@ -33,6 +34,9 @@ from services.submissions.storage import one_time_codes, store, trail
 
 _ARCHIVED_VERSION_KEPT = timedelta(days=90)
 """For so long a sealed file stays after one with a new archive time-stamp took its place."""
+
+_NOT_DOCUMENTS = {"": "audit_trail", COMBINED_FILE: "merged"}
+"""Where files of ``SubmissionRow.results`` are that are no documents, by what DocumentArchived calls them."""
 
 INVITATION, REMINDER, ONE_TIME_CODE = "invitation", "reminder", "one_time_code"
 PROVIDER_PROBLEM = "provider_problem"
@@ -110,11 +114,14 @@ def _complete(submission: store.LoadedSubmission, sealed: DocumentsSealed, site:
 
 
 def _archives(sealed: DocumentsSealed) -> dict[str, Any]:
-    """Until when the archive time-stamp of each file lasts, by its uuid; the audit trail has none."""
-    if sealed.archive_until is None:
-        return {}
-    first = {"version": 0, "until": sealed.archive_until.isoformat()}
-    return {"archives": dict.fromkeys([*(document.uuid for document in sealed.documents), ""], first)}
+    """Until when the archive time-stamp of each file lasts, by its name in DocumentArchived; and of which versions news comes
+    too late."""
+    known: dict[str, Any] = {"archive_versions": sealed.archive_versions} if sealed.archive_versions else {}
+    if sealed.archive_until is not None:
+        first = {"version": 0, "until": sealed.archive_until.isoformat()}
+        names = [*(document.uuid for document in sealed.documents), "", *([COMBINED_FILE] if sealed.combined else [])]
+        known["archives"] = dict.fromkeys(names, first)
+    return known
 
 
 def accept_archived(session: Session, event_id: str, archived: DocumentArchived, site: Site, now: datetime) -> None:
@@ -129,25 +136,38 @@ def accept_archived(session: Session, event_id: str, archived: DocumentArchived,
         return
     row = submission.row
     results = row.results or {}
-    versions = dict(results.get("archives", {}))
-    known = versions.get(archived.document, {}).get("version", 0)
-    documents = [dict(document) for document in results.get("documents", [])]
-    places = [document for document in documents if document["uuid"] == archived.document]
-    if (
-        known >= archived.version
-        or submission.state.seal_id != archived.seal_id
-        or not (places or not archived.document)
-    ):
+    replaced = _sealed_file(results, archived.document)
+    if replaced is None or submission.state.seal_id != archived.seal_id:
         return
-    file = archived.file.model_dump(mode="json")
-    replaced = places[0]["file"] if places else results["audit_trail"]
-    for place in places:
-        place["file"] = file
-    versions[archived.document] = {"version": archived.version, "until": archived.archive_until.isoformat()}
-    trail_file = results["audit_trail"] if archived.document else file
-    row.results = {**results, "documents": documents, "audit_trail": trail_file, "archives": versions}
     later = now + max(_ARCHIVED_VERSION_KEPT, timedelta(seconds=site.link_ttl))
+    archives = results.get("archives", {})
+    known = archives.get(archived.document, {}).get("version", 0)
+    if archived.version <= max(known, results.get("archive_versions", {}).get(archived.document, 0)):
+        if archived.file.key not in erasing.blobs_in(results):
+            erasing.remove_blobs(session, row.id, [archived.file.key], now, at=later)
+        return
+    newest = {"version": archived.version, "until": archived.archive_until.isoformat()}
+    row.results = {
+        **_with_file(results, archived.document, archived.file.model_dump(mode="json")),
+        "archives": {**archives, archived.document: newest},
+    }
     erasing.remove_blobs(session, row.id, [replaced["key"]], now, at=later)
+
+
+def _sealed_file(results: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The file of ``SubmissionRow.results`` that DocumentArchived calls so."""
+    if name in _NOT_DOCUMENTS:
+        return results.get(_NOT_DOCUMENTS[name])
+    return next((document["file"] for document in results.get("documents", ()) if document["uuid"] == name), None)
+
+
+def _with_file(results: dict[str, Any], name: str, file: dict[str, Any]) -> dict[str, Any]:
+    if name in _NOT_DOCUMENTS:
+        return {**results, _NOT_DOCUMENTS[name]: file}
+    documents = [
+        {**document, "file": file} if document["uuid"] == name else document for document in results["documents"]
+    ]
+    return {**results, "documents": documents}
 
 
 def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, site: Site, now: datetime) -> None:

@@ -9,22 +9,27 @@ import sqlalchemy as sa
 
 from contracts.envelope import Envelope
 from contracts.events import (
+    DOCUMENT_ARCHIVED,
     DOCUMENTS_SEALED,
     DOCUMENTS_STAMPED,
     DUTYSTAMP_CHANGED,
     DUTYSTAMP_RETRIED,
+    DocumentArchived,
     DocumentsSealed,
     DocumentsStamped,
     Erased,
 )
 from contracts.providers import DutystampOrder, DutystampRetried, StampPosition
 from contracts.runtime.clock import now, uuid7
+from contracts.runtime.data.background import DueWork
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from deploy.providers.stamp_house import StampHouse
 from services.rendering import background, commands, queries
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
+from services.rendering.rules import domain
+from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, stages
 from tests.support.files.pdf_files import document, line
@@ -173,6 +178,71 @@ def test_seal_then_stamp_then_archive_time_stamp(
     verification = verify(data, [*made.anchors, tsa.root], datetime.now(UTC))
     assert verification.checksum_status == "valid"
     assert [one.level for one in verification.signatures] == ["B-LTA", verification.signatures[1].level, None]
+
+
+def archives_of(suite: Suite) -> dict[str, ArchivedFile]:
+    rows = suite.database.read(lambda session: list(session.scalars(sa.select(ArchivedFile))))
+    return {row.document: row for row in rows}
+
+
+def archives_are_renewed(suite: Suite, own: Any, made: Workshop) -> list[DocumentArchived]:
+    """Every archive time-stamp is due, and renewed by the real loop; what was told of that."""
+    before = len(told(suite.database))
+    past = now() - timedelta(seconds=1)
+    suite.database.write(lambda session: session.execute(sa.update(ArchivedFile).values(next_attempt_at=past)))
+    work = ArchiveWork(own, suite.blobs, suite.database, made.archiver)
+    lease = timedelta(minutes=5)
+    loop = DueWork("renew", suite.database, ArchivedFile, work.attempt, schedule=domain.ARCHIVE_SCHEDULE, lease=lease)
+    while loop.turn() == 0.0:
+        loop.finish()
+    loop.finish()
+    events = [one for one in told(suite.database)[before:] if one["type"] == DOCUMENT_ARCHIVED.type]
+    return [DocumentArchived.model_validate(one["data"]) for one in events]
+
+
+@pytest.mark.parametrize("authority_is", ["there", "away", "not wanted any more"])
+def test_what_is_stamped_late_takes_the_place_of_what_was_archived(
+    database: Database, blobs: BlobStore, house: StampHouse, keys: Path, tmp_path: Path, authority_is: str
+) -> None:
+    """The version without the stamp is renewed no more, else it would come back as the newer one."""
+    house.books.quota = 0
+    with authority("crl") as tsa:
+        with_tsa = {"certificate_dir": keys, "tsa_url": tsa.url, "tsa_timeout": 2, "tsa_attempts": 1}
+        own = stamp_orders.settings(tmp_path, **with_tsa, pades_level="B-LTA")
+        made = Workshop(own).open()
+        try:
+            suite = Suite(database, blobs, made, own, RemoteKey())
+            asked(suite, dutystamp=ordered(house, targets=["documents", "combined"]))
+            suite.run()
+            early = suite.sealed()
+            assert early.combined is not None
+            renewed = {one.document: one for one in archives_are_renewed(suite, own, made)}
+            assert renewed.keys() == {"d0", "", "combined"}
+            house.books.quota = 100
+            if authority_is == "not wanted any more":
+                suite = Suite(database, blobs, made, stamp_orders.settings(tmp_path, **with_tsa), RemoteKey())
+            tsa.mode = "error" if authority_is == "away" else "good"
+            retried(suite, ordered(house))
+            for _ in range(4):
+                suite.pass_time()
+                suite.run()
+            late = later(suite)
+            assert late.combined is not None
+            files = {"d0": late.documents[0].file, "": late.audit_trail, "combined": late.combined}
+            assert {name: row.file and row.file["sha256"] for name, row in archives_of(suite).items()} == {
+                name: file.sha256 for name, file in files.items()
+            }
+            assert all(late.archive_versions[name] > one.version for name, one in renewed.items())
+            tsa.mode = "good"
+            for one in archives_are_renewed(suite, own, made):
+                assert one.version > late.archive_versions[one.document]
+                assert blobs.get(one.file).startswith(blobs.get(files.pop(one.document)))
+            # The authority was away when the trail was sealed, and there is no archive time-stamp upon a seal without one.
+            assert files.keys() == ({""} if authority_is == "away" else set())
+            assert {row.state for row in archives_of(suite).values() if row.document not in files} == {"due"}
+            assert {row.state for row in archives_of(suite).values() if row.document in files} <= {"done"}
+        finally:
+            made.close()
 
 
 def test_the_combined_file_is_stamped(suite: Suite, house: StampHouse, tmp_path: Path) -> None:

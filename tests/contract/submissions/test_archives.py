@@ -1,8 +1,11 @@
 """Sealed files that get longer by archive time-stamps (PAdES B-LTA): the newest version is the submission's."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
-from contracts.events import DocumentArchived, DocumentsSealed
+import pytest
+
+from contracts.events import COMBINED_FILE, DocumentArchived, DocumentsSealed, DocumentsStamped
 from contracts.runtime.clock import uuid7
 from services.submissions.commands import followups
 from tests.support.material.submissions import SITE, Desk, blob, sealed
@@ -59,7 +62,59 @@ def test_it_may_come_twice_and_in_any_order(desk: Desk) -> None:
     accept(desk, second)
     accept(desk, first)
     assert desk.get(accepted.submission_id).documents[0].sha256 == second.file.sha256
-    assert [row.key for row in desk.rows("SELECT key FROM blob_removals")] == [accepted.documents[0].file.key]
+    removed = [row.key for row in desk.rows("SELECT key FROM blob_removals")]
+    assert sorted(removed) == sorted([accepted.documents[0].file.key, first.file.key])
+
+
+@pytest.mark.parametrize("order", ["archived first", "stamped first", "stamped only"])
+@pytest.mark.parametrize("until", [SECOND, None])
+def test_news_of_what_was_archived_before_the_stamp_does_not_undo_the_stamp(
+    desk: Desk, order: str, until: datetime | None
+) -> None:
+    """Events of two kinds come in any order."""
+    accepted = complete(desk)
+    name = accepted.documents[0].uuid
+    unstamped = archived(accepted, name, 1)
+    late = DocumentsStamped.model_validate(
+        sealed(accepted.submission_id, accepted.seal_id, archive_until=until).model_dump()
+        | {"archive_versions": {name: 2, "": 1}}
+    )
+    late = late.model_copy(update={"documents": [late.documents[0].model_copy(update={"uuid": name})]})
+
+    def stamp() -> None:
+        desk.database.write(followups.accept_stamped, uuid7(), late, SITE, desk.now)
+
+    steps = {"archived": lambda: accept(desk, unstamped), "stamped": stamp}
+    first = order.partition(" ")[0]
+    steps.pop(first)()
+    if order != "stamped only":
+        for step in steps.values():
+            step()
+    shown = desk.get(accepted.submission_id)
+    assert shown.documents[0].sha256 == late.documents[0].file.sha256
+    assert shown.archive_until == until
+    if order == "stamped first":
+        assert [row.key for row in desk.rows("SELECT key FROM blob_removals")] == [unstamped.file.key]
+    newer = archived(accepted, name, 3, datetime(2035, 1, 31, tzinfo=UTC))
+    accept(desk, newer)
+    assert desk.get(accepted.submission_id).documents[0].sha256 == newer.file.sha256
+    desk.remove(accepted.submission_id, permanently=True)
+    removed = {row.key for row in desk.rows("SELECT key FROM blob_removals")}
+    assert {newer.file.key, late.documents[0].file.key, late.audit_trail.key, accepted.audit_trail.key} <= removed
+
+
+def test_the_one_pdf_of_all_documents_gets_longer_too(desk: Desk) -> None:
+    made = desk.signed()
+    combined = blob("rendering/")
+    accepted = sealed(made.id, desk.column(made.id, "seal_id"), archive_until=FIRST, combined=combined)
+    desk.database.write(followups.accept_sealed, uuid7(), accepted, SITE, desk.now)
+    longer = archived(accepted, COMBINED_FILE, 1)
+    accept(desk, longer)
+    (results,) = [
+        json.loads(row.results) for row in desk.rows("SELECT CAST(results AS TEXT) AS results FROM submissions")
+    ]
+    assert results["merged"]["sha256"] == longer.file.sha256
+    assert [row.key for row in desk.rows("SELECT key FROM blob_removals")] == [combined.key]
 
 
 def test_files_of_another_sealing_or_document_change_nothing(desk: Desk) -> None:
