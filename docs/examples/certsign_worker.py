@@ -105,7 +105,7 @@ class Worker:
             if not hmac.compare_digest(bound, self._bound(start, request)):
                 return failed("not_granted", "these hashes were not authorised")
             if int(start.partition(".")[0]) < time.time():
-                return failed("grant_expired", "the authorisation is no longer good")
+                return failed("grant_expired", "the authorisation is no longer good", retryable=True)  # not signed
             if self.answers.execute("SELECT 1 FROM answers WHERE grant = ?", (grant,)).fetchone():
                 return failed("grant_used", "this authorisation was used")
             digests = [base64.b64decode(one) for one in request["hashes"]]
@@ -121,8 +121,8 @@ class Worker:
         return hmac.new(self.secret, text, hashlib.sha256).digest()
 
 
-def failed(error, message):
-    return {"status": "failed", "error": error, "message": message, "retryable": False}
+def failed(error, message, retryable=False):
+    return {"status": "failed", "error": error, "message": message, "retryable": retryable}
 
 
 def handler(worker):

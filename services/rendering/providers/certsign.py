@@ -59,7 +59,11 @@ class Grant:
 
 
 class CertificateProvider(Protocol):
-    """Thread-safe; remembers nothing that a restart may lose."""
+    """Thread-safe; remembers nothing that a restart may lose. ``idempotent``: it keeps its answers to ``sign`` by their keys,
+    so that a request whose answer was lost is sent again; one that does not is asked for another permission then."""
+
+    @property
+    def idempotent(self) -> bool: ...
 
     def credential(self, session: str | None = None) -> Credential | Pending: ...
 

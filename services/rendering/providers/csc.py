@@ -63,6 +63,9 @@ class CscProvider:
     """A CertificateProvider. Thread-safe; what it remembers can be asked for again. ``return_url``: where a person comes back
     to from a page of the provider's; without one nobody is sent there."""
 
+    idempotent = False
+    """CSC has no key of a request: a repeated one is another one."""
+
     def __init__(self, settings: CertsignSettings, outbound: Outbound, return_url: str | None = None) -> None:
         self._settings, self._return_url = settings, return_url
         self._service = CscService(settings, outbound)

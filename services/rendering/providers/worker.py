@@ -118,6 +118,8 @@ class _FailedAnswer(Tolerant):
 class WorkerProvider:
     """A CertificateProvider. Thread-safe; remembers nothing."""
 
+    idempotent = True
+
     def __init__(self, settings: CertsignSettings, outbound: Outbound) -> None:
         self._url, self._secret, self._outbound = settings.url.rstrip("/"), settings.secret or "", outbound
         self._credential_id = settings.credential_id

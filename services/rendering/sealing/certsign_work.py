@@ -74,6 +74,7 @@ _UNUSABLE_GRANT = {"grant_expired", "grant_used", "grant_refused"}
 """What an adapter calls it when the permission is worth nothing (any more) and another one can be had."""
 
 _CREDENTIAL, _AUTHORIZE, _SIGN = "credential", "authorize", "sign"
+_MAY_HAVE_SIGNED = "it was asked before and may have signed: look there before you have it tried again"
 _PERSON_NEEDED = "the provider wants a person to confirm it, and a seal is made when nobody is there"
 
 
@@ -263,6 +264,9 @@ class CertsignWork:
                 idempotency_key=_key(run.row, _SIGN),
             )
         except ProviderFailed as failed:
+            if asked_before and not failed.retryable and run.provider.idempotent:
+                # It knows what it did under this key. Under another one it might sign a second time.
+                raise ProviderFailed(failed.code, f"{failed.message} ({_MAY_HAVE_SIGNED})", retryable=False) from failed
             if failed.code in _UNUSABLE_GRANT or (asked_before and not failed.retryable and not failed.counts):
                 # The permission may have been used up by a request whose answer was lost: there is another one to be had.
                 self._database.write(certsigning.begin_authorization, run.row)
@@ -286,8 +290,11 @@ class CertsignWork:
         """The permission to sign these hashes: the one that was given before, if it is still good, else another one."""
         row = run.row
         if row.grant is not None and row.grant_until is not None:
-            used = self._session(row, _SIGN) is not None or now() < row.grant_until - _LAST_MOMENT
-            if used and (secret := self._opened(_GRANT, row.grant)) is not None:
+            # A grant is kept just before it is used: whoever keeps keys is asked again under this one, however long ago it was.
+            used = self._session(row, _SIGN) is not None or run.provider.idempotent
+            if (used or now() < row.grant_until - _LAST_MOMENT) and (
+                secret := self._opened(_GRANT, row.grant)
+            ) is not None:
                 return run, Grant(secret, row.grant_until)
             run = run.at(self._database.write(certsigning.begin_authorization, row))
         mark = _mark_of(run.settings, self._secret)
@@ -331,6 +338,9 @@ class CertsignWork:
         known = run.row.session_until if self._session(run.row, step) is not None else None
         until = known or min(answer.expires_at, now() + _POLLED_FOR)
         if now() >= until:
+            if step == _SIGN and run.provider.idempotent:
+                message = f"the provider did not finish within its time ({_MAY_HAVE_SIGNED})"
+                raise ProviderFailed("too_slow", message, retryable=False)
             self._database.write(certsigning.begin_authorization, run.row)
             raise ProviderFailed("too_slow", "the provider did not finish within its time", retryable=True)
         session = seal(self._secret, f"{_SESSION} {step}", answer.session)

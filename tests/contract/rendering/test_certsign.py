@@ -20,7 +20,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.rendering import background, certsigning, commands, queries
-from services.rendering.models import CertsignSigning, SealJob
+from services.rendering.models import CertsignJob, CertsignSigning, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
 from services.rendering.signatures.workshop import Workshop
@@ -163,6 +163,72 @@ def test_a_provider_that_knows_no_repeats_is_asked_for_another_permission(suite:
     assert_sealed(data, tmp_path)
     assert suite.key.signed == what_was_signed(data) * 2, "the same hash; one of both signatures is in the file"
     assert [state.status for state in suite.states()] == ["pending", "pending", "signed"]
+
+
+def grant_is_over(suite: Suite) -> None:
+    """As if the provider had been away for an hour."""
+    past = datetime.now(UTC) - timedelta(hours=1)
+    suite.database.write(lambda session: session.execute(sa.update(CertsignJob).values(grant_until=past)))
+
+
+@pytest.mark.parametrize("code", ["not_known", "grant_used", "grant_expired"])
+def test_a_provider_that_keeps_keys_and_refuses_after_a_lost_answer_needs_a_person(suite: Suite, code: str) -> None:
+    """Under another key it could sign a second time."""
+    suite.key.after["sign"] = [lost]
+    asked(suite)
+    suite.run()
+    suite.key.before["sign"] = [refuse(code, "nobody knows what came of it")]
+    for _ in range(3):
+        suite.pass_time()
+        suite.run()
+    assert [state.status for state in suite.states()] == ["pending", "failed"]
+    said = suite.states()[-1].message
+    assert said is not None
+    assert said.startswith("nobody knows what came of it (it was asked before and may have signed")
+    assert suite.key.calls == {"credential": 2, "authorize": 1, "sign": 2}
+    assert len(suite.key.signed) == 1
+    retried(suite, ordered(suite.key.own))
+    suite.run()
+    assert suite.sealed()
+    assert suite.key.calls["authorize"] == 2, "the person has looked, and wants it signed"
+
+
+def test_a_provider_that_keeps_keys_is_asked_again_under_the_same_one_however_late(suite: Suite) -> None:
+    suite.key.after["sign"] = [lost]
+    asked(suite)
+    suite.run()
+    grant_is_over(suite)
+    suite.pass_time()
+    suite.run()
+    assert suite.sealed()
+    assert suite.key.calls == {"credential": 2, "authorize": 1, "sign": 2}
+    assert len(suite.key.signed) == 1
+
+
+def test_a_provider_that_keeps_keys_says_that_nothing_was_signed(suite: Suite) -> None:
+    """Then another permission does no harm, and nobody has to look."""
+    away = refuse("unreachable", "the provider is away", retryable=True)
+    suite.key.before["sign"] = [away, refuse("grant_expired", "it is over", retryable=True)]
+    asked(suite)
+    for _ in range(3):
+        suite.run()
+        grant_is_over(suite)
+        suite.pass_time()
+    assert suite.sealed()
+    assert suite.key.calls["authorize"] == 2
+    assert len(suite.key.signed) == 1
+
+
+def test_signatures_that_take_too_long_are_for_a_person_where_keys_are_kept(suite: Suite) -> None:
+    suite.key.polls = 100
+    asked(suite)
+    suite.run()
+    past = datetime.now(UTC) - timedelta(minutes=1)
+    suite.database.write(lambda session: session.execute(sa.update(CertsignJob).values(session_until=past)))
+    suite.pass_time()
+    suite.run()
+    assert [state.status for state in suite.states()] == ["failed"]
+    assert suite.key.calls["authorize"] == 1
 
 
 def test_what_is_not_worth_another_try_waits_for_a_person(suite: Suite, tmp_path: Path) -> None:
