@@ -212,6 +212,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         role=submitter.role,
         sender_name=row.created_by_name,
         locale=account.locale,
+        lang=submitter.preferences.get("lang"),
         time_zone=account.time_zone,
         expire_at=row.expire_at,
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
@@ -233,6 +234,7 @@ def _before_code(
         submitter_id=opened.submitter.id,
         role="",
         locale=account.locale,
+        lang=opened.submitter.preferences.get("lang"),
         code=code,
     )
 

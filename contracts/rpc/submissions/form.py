@@ -72,6 +72,7 @@ class SigningForm(Tolerant):
 
     ``shown`` names all that is to be signed, as it is here (``services/submissions/evidence/shown.py``): whoever saves or
     completes sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
+    ``lang`` is the language that this signer is spoken to in, as it was asked for; None when nobody has said.
     ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
     """
 
@@ -84,6 +85,7 @@ class SigningForm(Tolerant):
     role: str
     sender_name: str | None = None
     locale: str = "en-US"
+    lang: str | None = None
     time_zone: str = "UTC"
     expire_at: datetime | None = None
     sealing_status: str | None = None
@@ -157,6 +159,12 @@ class ReportWrongRecipient(Visit):
     reason: str = ""
 
 
+class ChooseLanguage(Visit):
+    """Whoever has the link wants to be spoken to in this language (BCP 47), on the page and in mails from now on."""
+
+    lang: str = Field(max_length=35)
+
+
 class AttachFile(Visit):
     """``type`` is the field's type. Signatures and initials must be pictures with something on them."""
 
@@ -206,6 +214,7 @@ COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=
 INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplete, Done, timeout=30)
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 REPORT_WRONG_RECIPIENT = Rpc("submissions", "report_wrong_recipient", ReportWrongRecipient, Done)
+CHOOSE_LANGUAGE = Rpc("submissions", "choose_language", ChooseLanguage, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
 FORM_DRAWING = Rpc("submissions", "form_drawing", DrawForm, FillRequest)

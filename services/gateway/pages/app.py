@@ -14,15 +14,26 @@ from contracts.types import Account, Actor
 from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
-from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page, verify
+from services.gateway.pages import (
+    codes,
+    drawing,
+    files,
+    identity,
+    language,
+    mail,
+    shared_link,
+    signing,
+    submission_page,
+    verify,
+)
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.answering.static_files import StaticFiles
-from services.gateway.pages.texts import for_reader
+from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
-_EXACT_PATHS = ("/", "/verify", "/favicon.ico", "/robots.txt")
+_EXACT_PATHS = ("/", "/verify", "/language", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
@@ -68,6 +79,7 @@ def create_pages(
     app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(identity.routes(context, trusted))
+    app.register_blueprint(language.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(verify.routes(context, trusted))
@@ -112,7 +124,9 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
     @app.context_processor
     def values() -> dict[str, Any]:
         return {
-            "text": for_reader(flask.request.accept_languages),
+            "text": for_reader(),
+            "languages": offered(),
+            "here": context.root + (flask.request.full_path if flask.request.query_string else flask.request.path),
             "root": context.root,
             "own": lambda name: f"{context.root}/static/{own_files.address(name)}",
         }

@@ -6,16 +6,17 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from contracts import links
+from contracts.languages.saying import Section
 from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.markdown import block_html, inline_html, plain
-from services.gateway.pages.texts import STATEMENT, Texts
+from services.gateway.pages.texts import STATEMENT
 
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
 
 
-def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts) -> dict[str, Any]:
+def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Section) -> dict[str, Any]:
     """Return what the page's script starts from."""
     labels = _labels(form.fields, texts)
     redirect = web_address(form.completed_redirect_url)
@@ -107,7 +108,7 @@ def _field(field: FormField, label: tuple[str, str]) -> dict[str, Any]:
     return {**values, "title_html": title_html, "description_html": block_html(field.description or "")}
 
 
-def _labels(fields: list[FormField], texts: Texts) -> dict[str, tuple[str, str]]:
+def _labels(fields: list[FormField], texts: Section) -> dict[str, tuple[str, str]]:
     """For each field its name in plain text and in HTML: ``title``, else ``name``, else its kind with a number."""
     labels = {}
     unnamed: Counter[str] = Counter()

@@ -21,7 +21,7 @@ from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
 from services.gateway.pages.files import link_of
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
-from services.gateway.pages.texts import for_reader, statement_of
+from services.gateway.pages.texts import speak_to, statement_of
 
 REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
@@ -42,8 +42,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("")
     def page(slug: str) -> str:
-        texts = for_reader(flask.request.accept_languages)
         form = _open(context, slug, trusted)
+        texts = speak_to(form.lang)
         # The script gets what it starts from with the page: one round trip less on a slow phone.
         data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
         redirect = web_address(form.completed_redirect_url)
@@ -52,8 +52,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("/form")
     def form(slug: str) -> flask.Response:
-        texts = for_reader(flask.request.accept_languages)
-        return flask.jsonify(form_json(context, slug, _open(context, slug, trusted), texts))
+        form = _open(context, slug, trusted)
+        return flask.jsonify(form_json(context, slug, form, speak_to(form.lang)))
 
     @blueprint.get("/results.json")
     def results(slug: str) -> flask.Response:

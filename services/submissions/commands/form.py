@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
 from contracts.fields import conditions
+from contracts.languages.choosing import best_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Attachment, FieldType
@@ -201,6 +202,16 @@ def attach(
         return queries.attachment(row, site.expiring(now))
 
     return once(session, rpc.form.ATTACH_FILE, command, decide)
+
+
+def choose_language(session: Session, command: rpc.form.ChooseLanguage, site: Site, now: datetime) -> rpc.form.Done:
+    """Speak to this party in the language that they chose. Whoever has the link may: it says nothing and shows nothing."""
+    submission, submitter = store.lock_by_slug(session, command.slug)
+    tag = best_of([command.lang])
+    if tag is None:
+        raise invalid("lang is not a language that there is", "lang", "is not a language that there is")
+    submitter.preferences = {**submitter.preferences, "lang": tag}
+    return rpc.form.Done(state=submission.state.form_state(submitter.id, store.moment(submission, now)))
 
 
 def must_take_files(submission: store.LoadedSubmission, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:

@@ -55,6 +55,10 @@ class Signing(Entrypoints):
     def report_wrong_recipient(self, command: form.ReportWrongRecipient) -> form.Done:
         return self._write(form_commands.report_wrong_recipient, command)
 
+    @handles(form.CHOOSE_LANGUAGE)
+    def choose_language(self, command: form.ChooseLanguage) -> form.Done:
+        return self._write(form_commands.choose_language, command)
+
     @handles(form.ATTACH_FILE)
     def attach_file(self, command: form.AttachFile) -> Attachment:
         if (done := self._remembered(form.ATTACH_FILE, command)) is not None:

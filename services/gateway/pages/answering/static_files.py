@@ -16,6 +16,7 @@ ENTRIES = (
     "form/main.js",
     "code.js",
     "completed.js",
+    "language.js",
     "link.js",
     "times.js",
     "verify.js",

@@ -1,4 +1,5 @@
 // Before the document: asks for the code that was sent to the signer.
+import "./language.js";
 import { get } from "./form/server/calls.js";
 import { openRefusalDialog } from "./form/panel/refusal_dialog.js";
 import { codeForm } from "./code_form.js";

@@ -1,4 +1,5 @@
 // A shared link: visitors say who they are, pass a code where one is asked for, and get a form of their own.
+import "./language.js";
 import { codeForm } from "./code_form.js";
 import { newRequestId, post, Refused, Unreachable } from "./form/server/calls.js";
 import { t } from "./form/texts.js";

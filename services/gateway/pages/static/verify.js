@@ -1,4 +1,5 @@
 // Checking a document: a file may be dropped on the page, and a large one says that it is on its way. All else works without.
+import "./language.js";
 import "./times.js";
 
 const form = document.getElementById("file-form");

@@ -1,4 +1,5 @@
 // Before the signer's turn: looks now and then whether it has come.
+import "./language.js";
 import { get, pause, Refused } from "./form/server/calls.js";
 
 const WAIT = 20_000;

@@ -11,7 +11,7 @@ from services.gateway.pages import texts
 from services.gateway.pages.answering import bundles
 from services.gateway.pages.answering.static_files import ENTRIES, MEDIA_TYPES, StaticFiles
 
-STATIC = Path(texts.__file__).parent.parent / "static"
+STATIC = Path(texts.__file__).parent / "static"
 
 MODULES = {
     "main.js": """// Says what all others have made.

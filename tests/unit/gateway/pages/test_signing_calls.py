@@ -9,10 +9,10 @@ import pytest
 from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
+from contracts.languages.saying import language_for
 from contracts.rpc import rendering, submissions
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import PageSize
-from services.gateway.pages.texts import in_language
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 READING = {submissions.form.OPEN_FORM, submissions.form.FORM_FILE, rendering.DRAW_PAGE}
@@ -92,7 +92,7 @@ def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus)
 def test_the_words_above_the_button_are_ours_or_the_form_is_shown_anew(client: Any, bus: RecordingBus) -> None:
     """Whoever makes up words of their own, or has a page with others, completes nothing with them."""
     shown = client.get(f"/s/{SLUG}/form").json["statement"]
-    assert shown == in_language("en")("review.statement")
+    assert shown == language_for("en").say("page", "review.statement")
     body = {"request_id": "r", "values": {}}
     assert post(client, "complete", {**body, "statement": shown}).status_code == 200
     assert post(client, "complete", body).status_code == 200

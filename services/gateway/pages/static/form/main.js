@@ -1,4 +1,5 @@
 // The signing page: puts its parts together.
+import "../language.js";
 import { page, persistently, post } from "./server/calls.js";
 import { keepChanges, showChanges } from "./changes.js";
 import { lastProblem } from "./controls/verification.js";

@@ -1,0 +1,47 @@
+"""The messages of the pages, in the language of whoever reads them."""
+
+import flask
+
+from contracts.languages import choosing
+from contracts.languages.formatting import name_of
+from contracts.languages.saying import Language, Section, language_for
+
+SECTION = "page"
+STATEMENT = "review.statement"
+"""The statement above the Complete button. The audit trail states it."""
+
+CHOSEN = "lang"
+"""The cookie that keeps the language which a reader chose on a page."""
+
+_PARTY = "language_of_party"
+
+
+def for_reader() -> Section:
+    """Return the messages in the language that the reader chose, else in the party's, else as the browser asks."""
+    return _language().section(SECTION)
+
+
+def speak_to(party_language: str | None) -> Section:
+    """Say what follows in this request in the language of the party whose page it is; return its messages."""
+    setattr(flask.g, _PARTY, party_language)
+    return for_reader()
+
+
+def offered() -> list[tuple[str, str]]:
+    """Return the languages that a reader can choose from: the tag and the name of each, which is said in itself."""
+    return sorted(((tag, name_of(tag)) for tag in choosing.languages()), key=lambda one: one[1].casefold())
+
+
+def statement_of(words: str) -> dict[str, str] | None:
+    """Return the statement above the Complete button that has these ``words``, with its ``language``; None when none of ours
+    has."""
+    for tag in (*choosing.languages(), choosing.PSEUDO):
+        if language_for(tag).say(SECTION, STATEMENT) == words:
+            return {"language": tag, "words": words}
+    return None
+
+
+def _language() -> Language:
+    request = flask.request
+    accepted = [tag for tag, quality in request.accept_languages if quality > 0]
+    return language_for(request.cookies.get(CHOSEN), flask.g.get(_PARTY), *accepted)
