@@ -7,6 +7,7 @@ ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs).
 
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import os
 import secrets
@@ -35,6 +36,8 @@ PROVIDER, STAMP_HOUSE = "provider", "stamp-house"
 VAR_DIR have the same names."""
 PROVIDER_MAILBOX = "provider.jsonl"
 """In the folder of mails: the one-time codes of the provider that runs beside the services; ``/dev/mail`` shows them."""
+_LOOPBACK = "127.0.0.1"
+"""Where they are."""
 READY_WITHIN = 180.0
 """Seconds. It takes 10 to 20; three suites that start side by side on two slow processors take ten times as long."""
 STOP_WITHIN = 9.0
@@ -236,6 +239,17 @@ class Suite:
         """Where the providers are that run beside the services, by name."""
         return {name: f"http://127.0.0.1:{port}" for name, port in self._ports_of_providers.items()}
 
+    def providers_out_of_reach(self) -> str | None:
+        """Why no service may call the providers that run beside them, None where they may: ALLOWED_PRIVATE_NETWORKS, when it
+        is set, is all that may be called besides public addresses."""
+        networks = self.settings.get("ALLOWED_PRIVATE_NETWORKS")
+        if not self._ports_of_providers or not networks:
+            return None
+        parts = [part.strip() for part in networks.split(",") if part.strip()]
+        if any(_is_in(_LOOPBACK, part) for part in parts):
+            return None
+        return f"ALLOWED_PRIVATE_NETWORKS is {networks}, and has to have {_LOOPBACK} as well"
+
     def _settings_of_providers(self) -> dict[str, str]:
         """What the services must know of them: pages link to them, and a sign adapter shares its folder with rendering."""
         urls = self.provider_urls()
@@ -394,6 +408,14 @@ def write_secret(path: Path, value: str) -> str:
     return value
 
 
+def _is_in(address: str, network: str) -> bool:
+    """False for what is no network: the services say so when they start."""
+    try:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
 def settings_of_var_dir(var_dir: Path) -> dict[str, str]:
     """Where databases and files are when nobody says anything else."""
     folder = var_dir / "databases"
@@ -440,6 +462,8 @@ def announce(suite: Suite, seconds: float) -> None:
         print(f"To be tried: a provider of remote certificates at {urls[PROVIDER]} (docs/certsign.md)")
     if STAMP_HOUSE in urls:
         print(f"             and one of duty stamps at {urls[STAMP_HOUSE]} (docs/dutystamp.md)")
+    if (reason := suite.providers_out_of_reach()) is not None:
+        print(f"             They cannot be called as things are: {reason}")
     if suite.api_key_is_new:
         print(
             f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"

@@ -342,7 +342,11 @@ class SignedEvidence(Tolerant):
 
 
 class Verify(Tolerant):
+    """``trust_anchors``: PEM certificates that the account trusts for its providers, besides those that the installation
+    trusts."""
+
     file: BlobRef
+    trust_anchors: list[str] = Field(default_factory=list)
 
 
 class VerifiedSignature(Tolerant):

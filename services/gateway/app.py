@@ -93,6 +93,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         phone_otp_webhook=context.phone_otp_webhook,
         account=context.account_now,
         certsign_wish=context.certsign_wish,
+        trust_anchors=context.trust_anchors,
         user=lambda user_id: database.read(queries.active_actor, user_id),
         identity_provider=_identity_provider(settings, context.outbound),
     )

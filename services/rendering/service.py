@@ -41,6 +41,7 @@ from services.rendering.rules import domain, stamps
 from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.sealing.evidence import Evidence
 from services.rendering.settings import Settings
+from services.rendering.signatures.anchors import in_der
 from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, serials
@@ -332,7 +333,17 @@ class RenderingService:
     def _verified(self, request: rpc.Verify) -> rpc.Verification:
         data = self._fetch(request.file)
         sealed_here = self.context.database.read(queries.sealed_here, request.file.sha256)
-        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=sealed_here)
+        return self.context.renderer.verify(data, self._trusted(request), now(), sealed_here=sealed_here)
+
+    def _trusted(self, request: rpc.Verify) -> list[bytes]:
+        """What signatures may end in: ours, and those that providers' may here and in the account."""
+        workshop = self.context.workshop
+        try:
+            own = in_der(request.trust_anchors)
+        except ValueError as error:
+            log.warning("verify.anchors_unusable", reason=str(error))
+            own = []
+        return list(dict.fromkeys([*workshop.anchors, *workshop.provider_anchors, *own]))
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
         return self.context.renderer.prepare_html(

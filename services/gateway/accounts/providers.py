@@ -134,6 +134,12 @@ def fingerprint(stored: str | None) -> str | None:
     return hashlib.sha256(stored.encode()).hexdigest()[:32] if stored else None
 
 
+def trust_anchors(found: Providers) -> list[str]:
+    """PEM certificates that the account trusts for signatures of its providers, also while these are switched off: what they
+    signed before is looked at later."""
+    return [anchor for settings in (found.certsign, found.dutystamp) if settings for anchor in settings.trust_anchors]
+
+
 def certsign_wish(settings: CertsignSettings | None, enabled: bool | None, secret: str) -> CertsignWish:
     """For a new submission that says ``enabled`` itself. ``secret`` is LINK_SECRET."""
     if settings is None:
@@ -154,8 +160,11 @@ def dutystamp_order(
     do it."""
     if not wish.get("enabled"):
         return None
-    if settings is None or not settings.enabled:
+    if settings is None:
         raise invalid("dutystamp is not configured", f"{path}dutystamp.enabled", "is not configured")
+    if not settings.enabled:
+        reason = "is switched off in the account"
+        raise invalid(f"dutystamp {reason}", f"{path}dutystamp.enabled", reason)
     given = {"targets": wish["targets"]} if wish.get("targets") else {}
     return DutystampOrder(
         settings=sealed_for_sending(settings, secret),

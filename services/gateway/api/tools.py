@@ -8,6 +8,7 @@ from typing import Any
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering as rpc
+from services.gateway.accounts import providers
 from services.gateway.api.requests import files
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
@@ -31,7 +32,8 @@ async def verify(context: GatewayContext, exchange: Exchange) -> Any:
     async with files.uploads(context, adopted=False) as uploads:
         (file,) = await uploads.add({"file": exchange.body["file"]})
         with _about("file"):
-            return await context.ask(rpc.VERIFY, exchange, file=file)
+            anchors = providers.trust_anchors((await context.account_and_providers())[1])
+            return await context.ask(rpc.VERIFY, exchange, file=file, trust_anchors=anchors)
 
 
 @contextmanager

@@ -60,18 +60,28 @@ def create_pages(
     user: Callable[[int], Actor | None] = lambda _id: None,
     identity_provider: IdentityProvider | None = None,
     certsign_wish: Callable[[], CertsignWish] = CertsignWish,
+    trust_anchors: Callable[[], list[str]] = list,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
-    submissions are made with."""
+    submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False
     context = PagesContext(
-        settings, bus, blobs, authenticated, phone_otp_webhook, account, user, identity_provider, certsign_wish
+        settings,
+        bus,
+        blobs,
+        authenticated,
+        phone_otp_webhook,
+        account,
+        user,
+        identity_provider,
+        certsign_wish,
+        trust_anchors,
     )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)

@@ -131,7 +131,8 @@ def _checked(context: PagesContext) -> Checked:
     stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
     try:
         with acting_for(_CALLER):
-            recognised: rendering.Recognised = context.bus.call(rendering.RECOGNISE, rendering.Verify(file=stored))
+            request = rendering.Verify(file=stored, trust_anchors=context.trust_anchors())
+            recognised: rendering.Recognised = context.bus.call(rendering.RECOGNISE, request)
     finally:
         _remove(context, stored)
     return Checked(

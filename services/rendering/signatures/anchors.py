@@ -1,5 +1,7 @@
 """The certificates that an account trusts its provider's chain to end in."""
 
+from collections.abc import Iterable
+
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_pem_x509_certificates
 
@@ -10,7 +12,12 @@ from services.rendering.providers.failures import ProviderFailed
 def anchors_of(settings: CertsignSettings) -> list[bytes]:
     """The account's own anchors in DER. Raises ProviderFailed."""
     try:
-        certificates = [one for pem in settings.trust_anchors for one in load_pem_x509_certificates(pem.encode())]
+        return in_der(settings.trust_anchors)
     except ValueError as error:
         raise ProviderFailed("not_configured", "trust_anchors holds no certificate", retryable=False) from error
+
+
+def in_der(texts: Iterable[str]) -> list[bytes]:
+    """The certificates of PEM texts. Raises ValueError."""
+    certificates = [one for pem in texts for one in load_pem_x509_certificates(pem.encode())]
     return [certificate.public_bytes(Encoding.DER) for certificate in certificates]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from deploy.suite import PROVIDER, QUICK_DEATHS_ALLOWED, STAMP_HOUSE, Suite
+from deploy.suite import PROVIDER, QUICK_DEATHS_ALLOWED, STAMP_HOUSE, Suite, announce
 from tests.support.services.suite import wait_until
 
 NO_BROKER = {"AMQP_URL": "amqp://127.0.0.1:1"}
@@ -43,6 +43,31 @@ def test_nothing_is_started_where_another_folder_of_stamps_is_named(tmp_path: Pa
     known = suite.environment(suite.programs["gateway"])
     assert (known["RENDERING_STAMP_FOLDER"], known["LOCAL_STAMP_HOUSE_URL"]) == ("/srv/stamps", "")
     assert Suite(tmp_path / "tests").provider_urls() == {}
+
+
+@pytest.mark.parametrize(
+    ("networks", "reachable"),
+    [
+        (None, True),
+        ("127.0.0.0/8", True),
+        ("10.0.0.0/8, 127.0.0.1/32", True),
+        ("10.0.0.0/8", False),
+        ("::1/128", False),
+        ("this is no network", False),
+    ],
+)
+def test_where_they_cannot_be_called_it_says_so(
+    tmp_path: Path, networks: str | None, reachable: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    own = {**NO_BROKER, **({"ALLOWED_PRIVATE_NETWORKS": networks} if networks else {})}
+    suite = Suite(tmp_path, with_providers=True, environment=own)
+    suite.api_key = "key"
+    announce(suite, 1.0)
+    said = capfd.readouterr().out
+    assert "To be tried" in said
+    assert (f"ALLOWED_PRIVATE_NETWORKS is {networks}, and has to have 127.0.0.1 as well" in said) is not reachable
+    without = Suite(tmp_path / "tests", environment=own)
+    assert without.providers_out_of_reach() is None
 
 
 def test_one_that_cannot_start_ends_nothing_else(suite: Suite, capfd: pytest.CaptureFixture[str]) -> None:

@@ -328,6 +328,23 @@ def test_whoever_waits_goes_on_when_the_provider_is_back(suite: Suite) -> None:
     assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
 
 
+def test_who_was_told_when_to_come_waits_also_when_the_provider_is_back(suite: Suite) -> None:
+    """Of two submissions one could not reach the provider, the other was told to come later."""
+    suite.key.before["credential"] = [lost]
+    asked(suite)
+    suite.run()
+    busy = refuse("busy", "too many requests", retryable=True, retry_after=timedelta(minutes=7))
+    suite.key.before["authorize"] = [busy]
+    asked(suite, seal_id="seal-2")
+    suite.run()
+    assert suite.key.calls["authorize"] == 1
+    suite.asking.look_for_providers()
+    suite.run()
+    assert suite.sealed().seal_id == "seal-1"
+    assert suite.key.calls["authorize"] == 2
+    assert suite.row(2).next_attempt_at > datetime.now(UTC) + timedelta(minutes=6)
+
+
 def test_a_provider_that_only_tells_its_certificate_is_not_taken_for_one_that_is_back(suite: Suite) -> None:
     suite.key.before["authorize"] = [refuse("unavailable", "out of order", retryable=True)] * 5
     asked(suite)

@@ -299,6 +299,30 @@ def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
     assert (job.state, job.request) == ("done", None)
 
 
+@KILLED
+def test_of_a_killed_attempt_at_the_later_version_nothing_stays(
+    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.books.quota = 0
+    asked(suite, dutystamp=ordered(house))
+    suite.run()
+    early = suite.sealed()
+    house.books.quota = 100
+    retried(suite, ordered(house))
+    suite.pass_time()
+    suite.run_only("order stamps", "stamp")
+    killed_when(suite, "after put")
+    suite.restart()
+    suite.pass_time()
+    suite.run()
+    late = later(suite)
+    both = [early.documents[0].file, early.audit_trail, late.documents[0].file, late.audit_trail]
+    named = sorted(file.key.rpartition("/")[2] for file in both)
+    assert len(files(tmp_path, "seal-")) > len(named)
+    swept(suite, monkeypatch)
+    assert files(tmp_path, "seal-") == named
+
+
 def test_who_holds_waits_for_ever(suite: Suite, house: StampHouse) -> None:
     house.books.quota = 0
     asked(suite, dutystamp=ordered(house, on_failure="hold"))

@@ -53,6 +53,7 @@ def state(suite: RunningSuite, submission: dict[str, Any], status: str) -> dict[
 def signers(suite: RunningSuite, document: dict[str, Any]) -> list[str]:
     verified = suite.api("POST", "/tools/verify", {"file": base64.b64encode(fetched(document["url"])).decode()})
     assert verified["checksum_status"] == "valid"
+    assert {(one["indication"], one["trust"]) for one in verified["signatures"]} == {("TOTAL-PASSED", "trusted")}
     return [one["signer_name"] for one in verified["signatures"]]
 
 
@@ -152,6 +153,12 @@ def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: Runni
         assert suite.api("POST", "/submissions", body, status=422)["details"][0]["field"] == where
         tried = suite.api("POST", "/submissions?dry_run=true", body)
         assert [one["field"] for one in tried["problems"]] == [where]
+
+    suite.api("PUT", "/account", {"dutystamp": {"enabled": False}})
+    body = {"template_id": template, "submitters": people, "dutystamp": {"enabled": True}}
+    (detail,) = suite.api("POST", "/submissions", body, status=422)["details"]
+    assert detail == {"field": "dutystamp.enabled", "reason": "is switched off in the account"}
+    suite.api("PUT", "/account", {"dutystamp": {"enabled": True}})
 
     house.fail("error_500", times=10_000)
     late = stamped_by_all(suite, template)

@@ -122,6 +122,12 @@ class Suite:
         while any([self._turn(loop) for loop in self._loops]):  # noqa: C419 - each has its turn
             pass
 
+    def run_only(self, *names: str) -> None:
+        """Some of the loops, until nothing of theirs is due."""
+        loops = [loop for loop in self._loops if loop.name in names]
+        while any([self._turn(loop) for loop in loops]):  # noqa: C419 - each has its turn
+            pass
+
     def stamps(self) -> list[DutystampState]:
         """What was told about duty stamps, in order."""
         return [

@@ -84,6 +84,10 @@ class GatewayContext:
         found = providers.read(self.database.read(queries.stored_settings), self.keys)
         return providers.certsign_wish(found.certsign, None, self.link_secret)
 
+    def trust_anchors(self) -> list[str]:
+        """What the account trusts signatures of its providers to end in (PEM). Reads the database: for plain threads."""
+        return providers.trust_anchors(providers.read(self.database.read(queries.stored_settings), self.keys))
+
     async def account(self) -> Account:
         """The account settings as they are now."""
         return (await self.account_and_providers())[0]

@@ -68,6 +68,7 @@ class PagesContext:
     user: Callable[[int], Actor | None] = lambda _id: None
     identity: IdentityProvider | None = None
     certsign_wish: Callable[[], CertsignWish] = CertsignWish
+    trust_anchors: Callable[[], list[str]] = list
 
     @cached_property
     def root(self) -> str:
