@@ -133,6 +133,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
             blobs.delete(key)
         database.write(seals.forget, seal.id)
     database.write(commands.forget_old_jobs, now())
+    database.write(certsigning.forget_trials, now())
     for row in database.read(queries.erased_statements, without_leaps(LIMIT) - LIMIT):
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):
             blobs.delete(key)

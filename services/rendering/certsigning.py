@@ -6,7 +6,7 @@ operator or an erasure has changed meanwhile is not overwritten.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,9 +16,14 @@ from contracts.events import CERTSIGN_CHANGED
 from contracts.providers import CertsignChanged, CertsignOrder, CertsignState, CertsignStatus
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.bus.outbox import emit
-from contracts.runtime.data.database import leave_work
-from services.rendering.models import CertsignJob, CertsignSigning, SealJob
+from contracts.runtime.data.database import insert_into, leave_work
+from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.rules import domain
+
+TRIED_FOR = timedelta(minutes=2)
+"""After that whoever tried settings must have ended, or been killed: a call takes less."""
+
+TRIALS_KEPT = timedelta(days=30)
 
 CERTIFICATE_CHANGED = "certificate_changed"
 """The failure of a job of which some documents were signed with a certificate that the provider no longer has."""
@@ -103,6 +108,43 @@ def prepared_keys(row: CertsignJob) -> list[str]:
         for preparation in range(1, row.preparation + 1)
         for number in range(row.documents)
     ]
+
+
+# --- settings that are tried once ------------------------------------------------------------------------------------------
+
+
+def take_turn(session: Session, settings_mark: str, process: str, now: datetime) -> bool | None:
+    """Try these settings, unless another process does so now. True: they are known to work, and anybody may use them. False:
+    it is this process's turn. None: it is another's."""
+    trial = {"settings_mark": settings_mark, "works": False, "tried_by": process, "tried_until": now + TRIED_FOR}
+    begun = insert_into(session, CertsignTrial).values(**trial).on_conflict_do_nothing()
+    if session.execute(begun.returning(CertsignTrial.settings_mark)).first():
+        return False
+    known = sa.select(CertsignTrial).where(CertsignTrial.settings_mark == settings_mark).with_for_update()
+    row = session.scalars(known).one()
+    if row.works:
+        return True
+    if row.tried_by not in (None, process) and row.tried_until > now:
+        return None
+    row.tried_by, row.tried_until = process, now + TRIED_FOR
+    return False
+
+
+def is_known_to_work(session: Session, settings_mark: str) -> bool:
+    """Whether these settings were shown to work, and not refused since."""
+    trial = session.get(CertsignTrial, settings_mark)
+    return trial is not None and trial.works
+
+
+def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool) -> None:
+    """Others may use these settings (``works``), or try them. They are forgotten when nobody has tried them for long."""
+    this = CertsignTrial.settings_mark == settings_mark
+    session.execute(sa.update(CertsignTrial).where(this).values(works=works, tried_by=None, tried_until=now))
+
+
+def forget_trials(session: Session, now: datetime) -> None:
+    """Forget settings that were shown to work long ago: the next one who uses them shows it again."""
+    session.execute(sa.delete(CertsignTrial).where(CertsignTrial.tried_until < now - TRIALS_KEPT))
 
 
 # --- the way of a job -----------------------------------------------------------------------------------------------------

@@ -104,6 +104,19 @@ class CertsignJob(DueRow, Base):
     __table_args__ = (sa.Index("ix_certsign_jobs_due", "state", "next_attempt_at"),)
 
 
+class CertsignTrial(Base):
+    """Settings that a permission was asked for with, named by ``settings_mark``: until one attempt has shown that they work
+    (``works``) no other process tries them, since a provider counts what it refuses. ``tried_by`` does so until
+    ``tried_until``."""
+
+    __tablename__ = "certsign_trials"
+
+    settings_mark: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    works: Mapped[bool] = mapped_column(sa.Boolean)
+    tried_by: Mapped[str | None] = mapped_column(sa.String(36))
+    tried_until: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
 class CertsignSigning(Base):
     """A document as it was prepared for a provider's signature, which signs exactly that: it is never made again.
 

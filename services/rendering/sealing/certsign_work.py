@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from prometheus_client import Counter, Gauge
 from sqlalchemy.orm import Session
@@ -125,7 +126,7 @@ class CertsignWork:
         self._database, self._open_provider = database, open_provider
         self._secret = settings.link_secret.get_secret_value()
         self._preparing = threading.BoundedSemaphore(busy)
-        self._trying = _Trying()
+        self._trying, self._process = _Trying(), str(uuid4())
         self.schedule = domain.schedule_at_providers(timedelta(hours=settings.certsign_retry_hours))
 
     # --- an attempt
@@ -310,8 +311,11 @@ class CertsignWork:
     ) -> Grant | Pending:
         """Ask for it; never with what the provider has refused and counted."""
         with self._trying.turn(mark) as known_to_work:
-            if not known_to_work and (refusal := self._database.read(certsigning.refusal_of, mark)) is not None:
-                raise ProviderFailed("refused_before", refusal, retryable=False)
+            if not known_to_work:
+                self._refuse_unless_tried_here(mark)
+            elif not self._database.read(certsigning.is_known_to_work, mark):
+                self._trying.failed(mark)  # they were refused in another process since
+                raise _Later(_SOON)
             try:
                 answer = run.provider.authorize(
                     credential,
@@ -325,9 +329,24 @@ class CertsignWork:
                 if failed.counts:
                     self._trying.failed(mark)
                     self._database.write(certsigning.note_refusal, run.row, failed.message)
+                if failed.counts or not known_to_work:
+                    self._database.write(certsigning.end_turn, mark, now(), works=False)
                 raise
-            self._trying.succeeded(mark)
+            if not known_to_work:
+                self._trying.succeeded(mark)
+                self._database.write(certsigning.end_turn, mark, now(), works=True)
             return answer
+
+    def _refuse_unless_tried_here(self, mark: str) -> None:
+        """Nobody in this process tries these settings; nor does another process, and nobody was refused."""
+        self._refuse_where_refused(mark)
+        if self._database.write(certsigning.take_turn, mark, self._process, now()) is None:
+            raise _Later(_SOON)
+        self._refuse_where_refused(mark)
+
+    def _refuse_where_refused(self, mark: str) -> None:
+        if (refusal := self._database.read(certsigning.refusal_of, mark)) is not None:
+            raise ProviderFailed("refused_before", refusal, retryable=False)
 
     def _unless_pending(self, run: _Run, step: str, answer: A | Pending) -> A:
         """The answer, unless the provider needs time: then it is asked again later, with what it wants to have with that."""

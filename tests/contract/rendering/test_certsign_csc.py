@@ -1,5 +1,8 @@
 """Seal jobs whose documents the local provider signs, by CSC over HTTP, with its faults, on SQLite and PostgreSQL."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +33,10 @@ from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig
 from tests.support.rendering.stamp_orders import house, stamp_keys
 from tests.support.servers import csc_provider
 from tests.support.servers.csc_provider import LOOPBACK
+from tests.support.servers.postgres import PrivatePostgres
+from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
+from tests.support.services.suite import wait_until
 
 __all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
 
@@ -117,6 +123,44 @@ def test_a_wrong_pin_is_tried_once(suite: Suite, provider: Provider) -> None:
     asked(suite, seal_id="seal-4", certsign=right)
     suite.run()
     assert suite.sealed().seal_id == "seal-4", "the credential is not locked"
+
+
+def test_a_wrong_pin_is_tried_once_by_all_processes_together_on_postgresql(
+    postgres: PrivatePostgres, tmp_path: Path, keys: Path, workshop: Workshop
+) -> None:
+    """Two replicas get it at the same moment, while the provider takes its time to refuse."""
+    url = postgres.new_database()
+    migrated("rendering", url)
+    database, blobs = Database(url), BlobStore.from_url(f"file://{tmp_path}/blobs")
+    suite = Suite(database, blobs, workshop, settings(keys), RemoteKey(), Providers(Outbound(LOOPBACK)).open)
+    with csc_provider.running(tmp_path / "csc", Fault("slow", "credentials/authorize", seconds=1.5)) as provider:
+        pin = provider.signing.account.pin
+        wrong = by_csc(provider, "pin", authorization={"pin": "0000" if pin != "0000" else "1111"})
+        for number in range(6):
+            asked(suite, seal_id=f"seal-{number + 1}", certsign=wrong)
+        given = tmp_path / "given.json"
+        given.write_text(json.dumps({"database": url, "blobs": f"{tmp_path}/blobs", "keys": str(keys)}))
+        command = [sys.executable, "-m", "tests.support.rendering.certsign_process", str(given)]
+        processes = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        ]
+        try:
+            for process in processes:
+                assert process.stdout is not None
+                while process.stdout.readline() != "ready\n":
+                    assert process.poll() is None
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            wait_until(lambda: len(suite.states()) == 6, what="all of them have failed")
+        finally:
+            for process in processes:
+                process.kill()
+                process.communicate()
+    assert [state.status for state in suite.states()] == ["failed"] * 6
+    assert list(provider.calls).count("credentials/authorize") == 1
+    database.dispose()
 
 
 def test_signatures_come_later(suite: Suite, provider: Provider, tmp_path: Path) -> None:
