@@ -182,6 +182,33 @@ class Done(Tolerant):
     receipt: str | None = None
 
 
+class WatchForm(Visit):
+    """Asked again and again by a page that is open. ``known`` is the version that it knows, None at first; ``shown`` what it
+    shows."""
+
+    known: str | None = None
+
+
+class FormNews(Tolerant):
+    """What a page that is open has to know to be up to date. ``state`` as in SigningForm. Of the version that the page knows
+    already, and before its codes are passed, nothing but ``version`` and ``state`` is told.
+
+    ``shown`` is what the page would show if it were opened now, as the page that asks would compare it: the same that it sent
+    when nothing is another, else ``changes`` names what is (``field`` and ``reason``, as the refusal ``changed_meanwhile``).
+    ``values`` and ``reasons`` are the signer's own that are saved, by field uuid: another device of theirs may have sent them.
+    """
+
+    version: str
+    state: str
+    submission_name: str | None = None
+    expire_at: datetime | None = None
+    sealing_status: str | None = None
+    shown: str | None = None
+    changes: list[dict[str, str]] = Field(default_factory=list)
+    values: dict[str, Any] = Field(default_factory=dict)
+    reasons: dict[str, str] = Field(default_factory=dict)
+
+
 class FormPage(Tolerant):
     """A page of a document of this signer's submission, ``page`` from 1."""
 
@@ -208,6 +235,7 @@ class DrawForm(Visit):
 
 
 OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
+WATCH_FORM = Rpc("submissions", "watch_form", WatchForm, FormNews)
 VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
 SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
 COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)

@@ -26,6 +26,7 @@ from services.gateway.pages.texts import speak_to, statement_of
 REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
 STATEMENT_LENGTH = 1_000
+VERSION_LENGTH = 100
 UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
 
 
@@ -58,6 +59,18 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/results.json")
     def results(slug: str) -> flask.Response:
         return flask.jsonify(results_json(context, _open(context, slug, trusted)))
+
+    @blueprint.get("/news")
+    def news(slug: str) -> flask.Response:
+        """Say what has changed since the version that the page knows (``If-None-Match``): mostly nothing, which is 304."""
+        known = next(iter(flask.request.if_none_match.as_set()), "")[:VERSION_LENGTH]
+        about = visit(checked(slug), trusted, shown=flask.request.args.get("shown"))
+        query = submissions.form.WatchForm(**about, known=known or None)
+        told: submissions.form.FormNews = context.bus.call(submissions.form.WATCH_FORM, query)
+        answer = flask.Response(status=304) if told.version == known else flask.jsonify(told.model_dump(mode="json"))
+        answer.set_etag(told.version)
+        answer.headers["Cache-Control"] = "private, no-cache"
+        return answer
 
     @blueprint.get("/file/<token>/<path:filename>")
     def file(slug: str, token: str, filename: str) -> flask.Response:
@@ -206,7 +219,8 @@ def _must_be_open(form: submissions.form.SigningForm) -> None:
         reason = [{"field": "state", "reason": "code"}]
         raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.", reason)
     if form.state != "open":
-        raise ServiceError("conflict", "This form is not open for signing")
+        reason = [{"field": "state", "reason": form.state}]
+        raise ServiceError("conflict", "This form is not open for signing", reason)
 
 
 def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:

@@ -5,7 +5,7 @@ from contracts.rpc.submissions import codes, form, identity, visit
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Attachment
-from services.submissions import forms
+from services.submissions import form_news, forms
 from services.submissions.commands import codes as code_commands
 from services.submissions.commands import form as form_commands
 from services.submissions.commands import identity as identity_commands
@@ -19,6 +19,10 @@ class Signing(Entrypoints):
     @handles(form.OPEN_FORM)
     def open_form(self, request: form.OpenForm) -> form.SigningForm:
         return self._look_up(forms.form, request)
+
+    @handles(form.WATCH_FORM)
+    def watch_form(self, query: form.WatchForm) -> form.FormNews:
+        return self._look_up(form_news.news, query)
 
     @handles(form.FORM_FILE)
     def form_file(self, query: form.FormPage) -> form.FormFile:

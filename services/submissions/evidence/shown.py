@@ -98,16 +98,41 @@ def require_same(
     token = token or submitter.seen.get("token")
     if token is None:
         return to(submitter, row, snapshot, submitters)
-    match = _TOKEN.fullmatch(token)
-    if match is not None:
-        now = to(submitter, row, snapshot, submitters, int(match[1], 16))
-        if now.token == token:
-            return now
+    if (same := _same(token, submitter, row, snapshot, submitters)) is not None:
+        return same
     raise ServiceError(
         "changed_meanwhile",
         "What you are signing has changed since you opened it. Look at it again before you go on.",
         _changes(submitter.seen, token, to(submitter, row, snapshot, submitters)),
     )
+
+
+def compared(
+    token: str | None,
+    submitter: SubmitterRow,
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+) -> tuple[str, list[dict[str, str]]]:
+    """Return ``token`` and nothing else while it names what this signer sees, or else the token of what they would see now,
+    and what is another, as the details of ``require_same`` say it."""
+    if token is not None and _same(token, submitter, row, snapshot, submitters) is not None:
+        return token, []
+    now = to(submitter, row, snapshot, submitters)
+    return now.token, [] if token is None else _changes(submitter.seen, token, now)
+
+
+def _same(
+    token: str,
+    submitter: SubmitterRow,
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+) -> Shown | None:
+    """What this signer sees, if that is what ``token`` names."""
+    match = _TOKEN.fullmatch(token)
+    now = to(submitter, row, snapshot, submitters, int(match[1], 16)) if match else None
+    return now if now is not None and now.token == token else None
 
 
 def remembered(shown: Shown) -> dict[str, Any]:

@@ -20,7 +20,7 @@ ENTRIES = (
     "link.js",
     "times.js",
     "verify.js",
-    "waiting.js",
+    "state.js",
     "sheets/code.css",
     "sheets/link.css",
     "sheets/signing.css",

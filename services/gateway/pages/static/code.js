@@ -1,5 +1,6 @@
 // Before the document: asks for the code that was sent to the signer.
 import "./language.js";
+import "./state.js";
 import { get } from "./form/server/calls.js";
 import { openRefusalDialog } from "./form/panel/refusal_dialog.js";
 import { codeForm } from "./code_form.js";

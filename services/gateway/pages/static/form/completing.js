@@ -17,6 +17,10 @@ export class Completing {
     Object.assign(this, { state, saver, pictures, panel, onDone, onChanged, onChangedMeanwhile });
   }
 
+  get running() {
+    return this.#running !== null;
+  }
+
   /** However often it is asked for, it runs once at a time. */
   complete() {
     this.#running ??= this.#run().finally(() => (this.#running = null));
@@ -63,7 +67,7 @@ export class Completing {
       return;
     }
     if (error.formChanged) {
-      this.onChanged();
+      this.onChanged(error.state);
       return;
     }
     const ofFields = error.details.filter(({ field }) => field !== "consent" && !field?.startsWith("submitters"));

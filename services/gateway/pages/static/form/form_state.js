@@ -25,7 +25,9 @@ export class FormState extends EventTarget {
     /** Why an answer has no place on the document, by the field's uuid. */
     this.undrawable = new Map();
     for (const [uuid, value] of drafts.entries()) {
-      const usable = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
+      const field = this.byUuid.get(uuid);
+      // A field that the sender has made read-only since shows what the sender has put in.
+      const usable = field ? isStep(field) && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
       if (usable) this.values.set(uuid, value);
     }
     this.hidden = hiddenOf(this.fields, form.documents, (uuid) => this.values.get(uuid));
@@ -48,6 +50,21 @@ export class FormState extends EventTarget {
     this.drafts.keep(uuid, answer);
     this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
+  }
+
+  /** Whether an answer that the signer has given elsewhere is one of this page: a field's, or the reason beside it. */
+  mayAdopt(key) {
+    const field = this.byUuid.get(key);
+    return field ? isStep(field) && field.type !== "verification" : this.values.has(key);
+  }
+
+  /** Takes an answer that the server has already. */
+  adopt(key, value) {
+    this.values.set(key, isEmpty(value) && value !== false ? null : value);
+    this.undrawable.delete(key);
+    this.resumed = true;
+    this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
+    this.dispatchEvent(new CustomEvent("changed", { detail: key }));
   }
 
   /** The reason for signing that was chosen for `field`, null for none. */

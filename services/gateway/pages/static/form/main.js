@@ -2,6 +2,7 @@
 import "../language.js";
 import { page, persistently, post } from "./server/calls.js";
 import { keepChanges, showChanges } from "./changes.js";
+import { Live } from "./live/live.js";
 import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
 import { announce, dataOf, el } from "./dom.js";
@@ -13,6 +14,8 @@ import { openRefusalDialog } from "./panel/refusal_dialog.js";
 import { Saver } from "./server/saving.js";
 import { t } from "./texts.js";
 import { watchRoom } from "./room.js";
+
+const MAY_LIVE_AGAIN = new Set(["expired", "archived", "waiting"]);
 
 const form = dataOf("form-data");
 page.shown = form.shown;
@@ -29,7 +32,10 @@ const saver = new Saver({
     savingStatus.dataset.status = status;
     if (status === "unsaved" || status === "refused") announce(savingStatus.textContent);
   },
-  onSaved: (values) => drafts.forget(values),
+  onSaved: (values) => {
+    drafts.forget(values);
+    live.savedHere(values);
+  },
   onRefused: refused,
 });
 
@@ -49,6 +55,9 @@ const completing = new Completing(state, saver, view.pictures, panel, {
   onChanged: showState,
   onChangedMeanwhile: lookAgain,
 });
+
+const live = new Live({ form, state, panel, view, saver, completing, place, onEnded: showState, onChanged: lookAgain });
+page.onEnded = showState;
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
@@ -91,7 +100,7 @@ function refused(error, values) {
     return;
   }
   if (error.formChanged) {
-    showState();
+    showState(error.state);
     return;
   }
   const [detail] = error.details;
@@ -99,10 +108,12 @@ function refused(error, values) {
   panel.refusedByServer(field, reasonText(field, detail?.reason ?? error.message));
 }
 
-/** Declined, expired, withdrawn, completed: the page of the server says which. */
-async function showState() {
+/** Declined, expired, withdrawn, completed: the page of the server says which. What was typed stays where it may be needed again. */
+async function showState(ended = "") {
+  live.watch.stop();
+  live.watch.tellOthers();
   await saver.finish();
-  drafts.clear();
+  if (!MAY_LIVE_AGAIN.has(ended)) drafts.clear();
   location.reload();
 }
 
@@ -119,6 +130,7 @@ async function done() {
     showState();
     return;
   }
+  live.watch.tellOthers();
   await saver.finish();
   drafts.clear();
   const { host } = new URL(address);

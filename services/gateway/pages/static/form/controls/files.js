@@ -1,5 +1,5 @@
 // Fields that take a picture or files. They are sent as soon as they are chosen.
-import { newRequestId, persistently, Refused, sendFile } from "../server/calls.js";
+import { newRequestId, page, persistently, Refused, sendFile } from "../server/calls.js";
 import { announce, button, el } from "../dom.js";
 import { t } from "../texts.js";
 
@@ -60,6 +60,7 @@ export async function send(file, filename, type, context) {
   } catch (error) {
     const unsent = type === "signature" || type === "initials" ? "problem.signature_sent" : "problem.upload";
     if (!(error instanceof Refused)) throw new Error(t(unsent), { cause: error });
+    if (error.formEnded) page.onEnded(error.state);
     const useless = error.status === 422 || error.status === 415;
     const text = useless && type !== "file" ? t("problem.picture", { name: filename }) : error.message || t(unsent);
     throw new Error(text, { cause: error });

@@ -1,5 +1,5 @@
 // Signatures and initials: drawn, typed or uploaded.
-import { newRequestId, persistently, post, Refused } from "../server/calls.js";
+import { newRequestId, page, persistently, post, Refused } from "../server/calls.js";
 import { button, el } from "../dom.js";
 import { firstOf, t } from "../texts.js";
 import { PICTURE_TYPES, send } from "./files.js";
@@ -96,6 +96,7 @@ class SignatureControl {
     try {
       return await persistently(() => post("typed_signature", body), WAITS);
     } catch (error) {
+      if (error instanceof Refused && error.formEnded) page.onEnded(error.state);
       throw new Incomplete((error instanceof Refused && error.message) || t("problem.signature_sent"), { cause: error });
     }
   }

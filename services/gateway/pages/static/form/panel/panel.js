@@ -18,17 +18,24 @@ export class Panel {
   #serverProblems = new Map();
   #uncommitted = false;
   #busy = 0;
+  #screen = "start";
 
   /** `onSave(values)`, `onComplete()`, `onWrongRecipient(opener)`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
       another site: true once nothing is lost by it. */
   constructor(place, state, { onSave, onComplete, onWrongRecipient, onShow, beforeLeaving }) {
-    Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
+    Object.assign(this, { place, state, onSave, onComplete, onWrongRecipient, onShow, beforeLeaving });
     this.screen = el("div", { class: "panel__screen" });
     this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
     place.replaceChildren(this.foldButton, this.screen);
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
     state.addEventListener("judged", ({ detail }) => this.#judged(detail));
-    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null, onWrongRecipient));
+    this.#begin();
+  }
+
+  #begin() {
+    const { state } = this;
+    this.#screen = "start";
+    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null, this.onWrongRecipient));
   }
 
   /** From the first field, or from where they left off: where this tab was, else the first field that needs an answer or the
@@ -45,10 +52,24 @@ export class Panel {
     else this.review();
   }
 
+  /** Something was drawn or typed that is no answer yet, or is on its way. */
+  get engaged() {
+    return this.#uncommitted || this.#busy > 0;
+  }
+
+  /** What is on the screen was changed from elsewhere: the start, the overview, or one of the fields `uuids`. */
+  renew(uuids = []) {
+    if (this.engaged) return;
+    if (this.#screen === "start") this.#begin();
+    else if (this.#screen === "review") this.review();
+    else if (uuids.includes(this.#field?.uuid)) this.ask(this.#field);
+  }
+
   /** Asks for `field`; `problem` says what is wrong with the answer that is there. */
   ask(field, problem = this.#serverProblems.get(field.uuid) ?? this.state.undrawable.get(field.uuid) ?? "") {
     this.leave();
     this.#field = field;
+    this.#screen = "field";
     this.#uncommitted = false;
     this.#busy = 0;
     this.#show(this.#step(field));
@@ -60,6 +81,8 @@ export class Panel {
   review() {
     this.leave();
     this.#field = null;
+    this.#uncommitted = false;
+    this.#screen = "review";
     const steps = this.state.steps();
     const back = steps.length ? () => this.ask(steps.at(-1)) : null;
     const screen = review(this.state, { onChange: (field) => this.ask(field), onBack: back, onComplete: this.onComplete });

@@ -5,8 +5,9 @@ const TIMEOUT = 40_000;
 const UPLOAD_TIMEOUT = 180_000;
 const REASON = "reason:";
 
-/** What the page shows, as the server named it: sent along with everything that is saved and signed. */
-export const page = { shown: null };
+/** `shown` is what the page shows, as the server named it: sent along with everything that is saved and signed. `onEnded()`
+    shows what became of a form that is open no more. */
+export const page = { shown: null, onEnded: () => {} };
 
 /** The server understood and said no; asking again the same way will not help. */
 export class Refused extends Error {
@@ -23,6 +24,16 @@ export class Refused extends Error {
     return this.status !== 422 || this.details.some(({ field }) => field === "state");
   }
 
+  /** What the form is now, where the server says so. */
+  get state() {
+    return this.details.find(({ field }) => field === "state")?.reason ?? "";
+  }
+
+  /** The server has said that the form is not open, or that the link opens nothing any more. */
+  get formEnded() {
+    return this.status === 404 || this.state !== "";
+  }
+
   /** The sender has changed what is to be signed since this page was opened. */
   get changedMeanwhile() {
     return this.code === "changed_meanwhile";
@@ -35,6 +46,15 @@ export class Unreachable extends Error {
     super(message);
     this.details = body?.details ?? [];
   }
+}
+
+/**
+ * What has changed since the version that the page knows, null when nothing has. `shown` is what it shows, if it shows a form.
+ */
+export function news(known, shown) {
+  const headers = known ? { "If-None-Match": `"${known}"` } : {};
+  const query = shown ? `?${new URLSearchParams({ shown })}` : "";
+  return call(`news${query}`, { method: "GET", cache: "no-store", headers }, TIMEOUT, [304]);
 }
 
 export const get = (name) => call(name, { method: "GET" }, TIMEOUT);
@@ -101,7 +121,8 @@ export function pause(milliseconds) {
   });
 }
 
-async function call(name, options, timeout) {
+/** `silent`: statuses that are an answer without a body. */
+async function call(name, options, timeout, silent = []) {
   let answer;
   try {
     answer = await fetch(`${HERE}/${name}`, {
@@ -112,6 +133,7 @@ async function call(name, options, timeout) {
   } catch (error) {
     throw new Unreachable(String(error));
   }
+  if (silent.includes(answer.status)) return null;
   let body;
   try {
     body = await answer.json();

@@ -8,6 +8,8 @@ export class Saver {
   #pending = {};
   #sending = {};
   #running = null;
+  /** How often something was sent, also in vain. */
+  sent = 0;
   #stopped = false;
   #wake = () => {};
 
@@ -66,6 +68,7 @@ export class Saver {
     let failures = 0;
     while (this.#waiting && !this.#stopped) {
       this.#sending = this.#pending;
+      this.sent += 1;
       this.#pending = {};
       const failed = await this.#send(this.#sending, failures > 0);
       // What could not be sent waits again; newer answers win.
