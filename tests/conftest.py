@@ -20,6 +20,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from contracts.runtime import garbage
 from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
@@ -28,6 +29,8 @@ from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.services.warm import started_or_warm
+
+garbage.seldom()
 
 _STORIES = "tests/e2e/"
 _EQUIPPED = (
@@ -179,6 +182,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     )
     if strange:
         raise pytest.UsageError(f"these share no suite with their group, by their names: {', '.join(strange[:5])}")
+
+
+def pytest_collection_finish() -> None:
+    """Python need not look for garbage among some 12,000 tests and what their modules made, again and again."""
+    garbage.keep_all()
 
 
 @pytest.hookimpl(wrapper=True)
