@@ -27,8 +27,8 @@ NODE_LOCKS = {
 """Where packages of npm go, and the folder of their lock."""
 
 PROCESSORS = len(os.sched_getaffinity(0))
-BUSY_WORKERS = min(5, PROCESSORS + 1)
-"""A third of the time a test waits for something: one worker more than there are processors keeps them at work."""
+BUSY_WORKERS = min(8, 2 * PROCESSORS)
+"""Half of the time a test waits for something: two workers for each processor keep it at work."""
 PATIENT_WORKERS = 2
 """Besides them, for the groups of tests that hardly need a processor."""
 
@@ -92,7 +92,8 @@ def main(arguments: list[str]) -> int:
         install(testing=True)
         # Some 400 processes are started from the same sources: compiled once, a run takes a tenth less.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        return (lint() if rest else lint_and_compile()) or become(["-m", "pytest", *(rest or side_by_side())])
+        arguments = rest or side_by_side(BUSY_WORKERS + PATIENT_WORKERS)
+        return (lint() if rest else lint_and_compile()) or become(["-m", "pytest", *arguments])
     if command == "check":
         install(testing=True)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -256,15 +257,14 @@ def check(arguments: list[str]) -> int:
     command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "-q", "--pure", "tests/unit", "tests/contract"]
     with ThreadPoolExecutor() as pool:
         faults = pool.submit(lint)
-        tested = subprocess.run([*command, *side_by_side(), *arguments], cwd=ROOT, check=False)
+        tested = subprocess.run([*command, *side_by_side(PROCESSORS), *arguments], cwd=ROOT, check=False)
         return faults.result() or tested.returncode
 
 
-def side_by_side() -> list[str]:
-    """Pytest's arguments for all tests: each worker has its own broker and databases, and takes one group after the other (see
+def side_by_side(workers: int) -> list[str]:
+    """Pytest's arguments for many tests: each worker has its own broker and databases, and takes one group after the other (see
     tests/conftest.py), the longest first."""
-    workers = str(BUSY_WORKERS + PATIENT_WORKERS)
-    return ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder"] if PROCESSORS > 1 else []
+    return ["--numprocesses", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"] if PROCESSORS > 1 else []
 
 
 def become(arguments: list[str], through: Path | None = None) -> int:

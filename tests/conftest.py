@@ -1,8 +1,9 @@
 """Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
 
-Side by side (``--dist loadscope``), all tests that share a running suite go to one worker, so that it is started once; of the
-others, those of a file stay together. What takes longest comes first, or a worker would be alone with it at the end: how long
-that is, ``--record-durations`` notes in ``durations.json``.
+Side by side (``--dist loadscope``), tests that share a running suite go to one worker, so that it is started once; of the others,
+those of a file stay together. The stories on SQLite and the pages would keep one worker at it for longer than all others take:
+they are told in several groups, by rooms, each with a suite of its own. What takes longest comes first, or a worker would be
+alone with it at the end: how long that is, ``--record-durations`` notes in ``durations.json``.
 """
 
 import json
@@ -45,9 +46,21 @@ _WAITING = ("tests/contract/runtime/monitoring/test_liveness.py", "tests/contrac
 """Processes that stand still until their time is over: these tests take a sixth of a processor."""
 _DURATIONS = Path(__file__).with_name("durations.json")
 _UNKNOWN_SECONDS = 30
-"""Of a group that has no recorded duration yet."""
+"""Of a group that has no recorded duration yet, nor any near it."""
+_OWN_SUITES = ("tests/e2e/calls/test_odd_rows.py",)
+"""Stories that share no suite."""
+_ROOMS = {
+    "account": "SQLite, account and calls",
+    "calls": "SQLite, account and calls",
+    "sending": "SQLite, sending and notifications",
+    "notifications": "SQLite, sending and notifications",
+    "documents": "SQLite, documents, signing and evidence",
+    "signing": "SQLite, documents, signing and evidence",
+    "evidence": "SQLite, documents, signing and evidence",
+}
+"""The groups of the stories on SQLite."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
-"""Which group the tests that ask for a suite belong to."""
+"""How the groups of the tests that ask for a suite begin."""
 _PROGRAMS = {
     "broker",
     "postgres",
@@ -63,6 +76,8 @@ _PROGRAMS = {
 }
 """Fixtures, and what modules import, of tests that start programs."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
+_RESTING = pytest.StashKey[dict[str, RunningSuite]]()
+"""Suites that were stopped with the last test of a group, and may be wanted again by another."""
 
 
 class LongestFirst(LoadScopeScheduling):
@@ -94,12 +109,17 @@ def group_of(nodeid: str) -> str:
     if file in _EQUIPPED:
         return "equipped"
     if file.startswith("tests/browser/"):
-        return "browser"
+        return "browser, form" if file.startswith("tests/browser/form/") else "browser, other pages"
     if file == _REHEARSAL and "postgresql" in test:
         return f"{file} postgresql"
-    if not file.startswith(_STORIES):
+    if not file.startswith(_STORIES) or file in _OWN_SUITES:
         return file
-    return "PostgreSQL" if "postgresql" in test else "SQLite"
+    return "PostgreSQL" if "postgresql" in test else _ROOMS[file.split("/")[2]]
+
+
+def suite_of(group: str) -> str:
+    """The suite that the tests of a group share, as the first word of the group's name says it."""
+    return group.partition(",")[0]
 
 
 @cache
@@ -109,10 +129,23 @@ def _durations() -> dict[str, int]:
     return durations
 
 
+@cache
+def _usual_seconds(group: str) -> int:
+    """How long a group will take that is not recorded: as long as those of its room take, on average, or of the room around it."""
+    room = group
+    while "/" in room:
+        room = room.rpartition("/")[0]
+        if near := [seconds for other, seconds in _durations().items() if other.startswith(f"{room}/")]:
+            return round(sum(near) / len(near))
+    return _UNKNOWN_SECONDS
+
+
 def place_of(nodeid: str) -> tuple[int, str, int]:
     """The longest groups first; within them, tests stay in their order."""
     group, file = group_of(nodeid), nodeid.partition("::")[0]
-    seconds = _durations().get(group, _UNKNOWN_SECONDS)
+    seconds = _durations().get(group)
+    if seconds is None:
+        seconds = _usual_seconds(group)
     return -seconds, group, _EQUIPPED.index(file) if file in _EQUIPPED else 0
 
 
@@ -178,7 +211,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.nodeid
         for item in items
         for fixture in _SUITES.keys() & getattr(item, "fixturenames", ())
-        if group_of(item.nodeid) != _SUITES[fixture]
+        if suite_of(group_of(item.nodeid)) != _SUITES[fixture]
     )
     if strange:
         raise pytest.UsageError(f"these share no suite with their group, by their names: {', '.join(strange[:5])}")
@@ -189,20 +222,31 @@ def pytest_collection_finish() -> None:
     garbage.keep_all()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start the suite again that this test shares with others, if it was stopped: where it was, with what it kept."""
+    name = suite_of(group_of(item.nodeid))
+    running = item.config.stash.get(_RESTING, {}).pop(name, None)
+    if running is not None:
+        running.start()
+        item.config.stash[SUITES][name] = running
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """A suite ends with the last test that shares it: an idle one takes a tenth of a processor from all others."""
+    """A suite rests from the last test of a group that shares it: an idle one takes a twentieth of a processor from all others."""
     yield
-    group = group_of(item.nodeid)
-    if nextitem is None or group_of(nextitem.nodeid) != group:
-        running = item.config.stash.get(SUITES, {}).pop(group, None)
+    name = suite_of(group_of(item.nodeid))
+    if nextitem is None or suite_of(group_of(nextitem.nodeid)) != name:
+        running = item.config.stash.get(SUITES, {}).pop(name, None)
         if running is not None:
             running.stop()
+            item.config.stash.setdefault(_RESTING, {})[name] = running
 
 
 @pytest.fixture(scope="session")
 def suites(pytestconfig: pytest.Config) -> dict[str, RunningSuite]:
-    """Running suites by the group of tests that shares them. Whoever starts one puts it here."""
+    """Running suites by the name of the groups that share them (``suite_of``). Whoever starts one puts it here."""
     return pytestconfig.stash.setdefault(SUITES, {})
 
 
