@@ -66,7 +66,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 class Recipient(Tolerant):
     """A party, as mails speak of them. ``values`` by field name, None where there is none yet, for the message variables.
-    ``company_name`` and ``logo`` are what their own mails show. ``receipt`` of their completion, with where it can be
+    ``company_name`` and ``logo`` are what their own mails show, ``lang`` the language of those (None: the
+    account's). ``receipt`` of their completion, with where it can be
     checked (``receipt_url``), in the mails after it."""
 
     submitter_id: int
@@ -80,6 +81,7 @@ class Recipient(Tolerant):
     values: dict[str, Any] = Field(default_factory=dict)
     company_name: str = ""
     logo: BlobRef | None = None
+    lang: str | None = None
     receipt: str | None = None
     receipt_url: str | None = None
 
@@ -144,7 +146,7 @@ class CodeDue(Tolerant):
     (``url``, ``bearer_token``), sealed by contracts.evidence.sealed_text for the purpose PHONE_OTP_WEBHOOK. After
     ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more.
     ``submission_id`` is None before there is a submission (shared links). ``slug`` is that of the signing link that it lets in
-    to.
+    to. ``lang`` is the reader's language (BCP 47).
     """
 
     code_id: str
@@ -161,6 +163,7 @@ class CodeDue(Tolerant):
     template_name: str | None = None
     phone_otp_webhook: str | None = None
     account_name: str
+    lang: str | None = None
     minutes: int
     expires_at: Moment
 

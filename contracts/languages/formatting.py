@@ -12,12 +12,12 @@ from contracts.languages.choosing import PSEUDO
 from contracts.languages.saying import Language
 
 
-def moment(when: datetime, language: Language, time_zone: str) -> str:
+def moment(when: datetime, locale: Locale, time_zone: str) -> str:
     """Write a date and time as people do, always with its zone."""
     local = when.astimezone(zone_of(time_zone))
-    time = f"{format_time(local, 'short', locale=language.locale)} {local:%Z}"
-    pattern = str(get_datetime_format("medium", locale=language.locale))
-    return pattern.format(time, format_date(local, "long", locale=language.locale))
+    time = f"{format_time(local, 'short', locale=locale)} {local:%Z}"
+    pattern = str(get_datetime_format("medium", locale=locale))
+    return pattern.format(time, format_date(local, "long", locale=locale))
 
 
 def zone_of(name: str) -> ZoneInfo:

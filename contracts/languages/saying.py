@@ -8,7 +8,7 @@ key. ``{name}`` is filled in. A sentence that depends on a number has a form for
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -67,15 +67,25 @@ class Section:
 
     def __call__(self, key: str, /, **values: object) -> str:
         """Return the message of ``key``. Raises KeyError when English has none."""
+        return "".join(
+            text if name is None else self._filled_in(value) for text, name, value in self.pieces(key, **values)
+        )
+
+    def pieces(self, key: str, /, **values: object) -> Iterator[tuple[str, str | None, object]]:
+        """Return the message in pieces: a text, or the name of what is filled in with its value. For whoever writes HTML."""
         message = self.words[key]
         if isinstance(message, dict):
             count = values["count"]
             assert isinstance(count, int)
             message = message.get(self._category(count), message["other"])
             values = {**values, "count": format_decimal(count, locale=self.spoken.locale)}
-        return _PLACEHOLDER.sub(
-            lambda match: self._filled_in(values[match[1]]) if match[1] in values else match[0], message
-        )
+        end = 0
+        for match in _PLACEHOLDER.finditer(message):
+            if match[1] in values:
+                yield message[end : match.start()], None, None
+                yield "", match[1], values[match[1]]
+                end = match.end()
+        yield message[end:], None, None
 
     def __contains__(self, key: str) -> bool:
         return key in self.words
@@ -89,8 +99,13 @@ class Section:
         return str(self.spoken.locale.plural_form(count))
 
     def _filled_in(self, value: object) -> str:
-        """Write a value that runs against the sentence's direction so that it keeps its own, and its place in the sentence."""
+        """Write a value that runs against the sentence's direction so that it keeps its own, and its place in the sentence.
+
+        An address is left alone: programs that make links of it would take the mark along.
+        """
         text = str(value)
+        if "://" in text:
+            return text
         return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if self._runs_against(text) else text
 
     def _runs_against(self, text: str) -> bool:

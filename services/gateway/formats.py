@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from babel import Locale, UnknownLocaleError
 
 from contracts.formats.email_address import LONGEST, is_email
+from contracts.languages.choosing import PSEUDO
 
 _LONGEST_MOMENT = 50
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
@@ -74,6 +75,8 @@ def is_locale(text: str) -> bool:
 
 def parse_locale(text: str) -> str:
     """The locale as browsers write it: ``de-AT`` of ``de_at``. Raises ValueError when Unicode's CLDR does not know it."""
+    if text == PSEUDO:
+        return text
     if not _LOCALE.fullmatch(text):
         raise ValueError("not a locale")
     try:

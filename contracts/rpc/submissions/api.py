@@ -49,8 +49,10 @@ class FieldOverride(Tolerant):
 
 
 class PartyOptions(Tolerant):
-    """The options of a submission with all its submitters, or of one of them."""
+    """The options of a submission with all its submitters, or of one of them. ``lang`` is the language (BCP 47) that they are
+    spoken to in, on pages and in mails."""
 
+    lang: str | None = None
     completed_redirect_url: str | None = None
     reply_to: str | None = None
     message: Message | None = None

@@ -10,12 +10,14 @@ from contracts.types import Account, Actor, Tolerant
 
 
 class LinkVisit(Visit):
-    """A visitor of a shared link: ``slug`` is the template's; ``email``, ``name`` and ``phone`` as far as asked for."""
+    """A visitor of a shared link: ``slug`` is the template's; ``email``, ``name`` and ``phone`` as far as asked for,
+    ``lang`` the language that the page spoke to them."""
 
     account: Account
     email: str | None = None
     name: str | None = None
     phone: str | None = None
+    lang: str | None = Field(default=None, max_length=35)
 
 
 class StartFromLink(LinkVisit):

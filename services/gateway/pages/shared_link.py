@@ -19,6 +19,7 @@ from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
+from services.gateway.pages.texts import for_reader
 
 RESUME = "resume"
 LONGEST = {"email": 254, "name": 255, "phone": 50}
@@ -88,7 +89,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         texts = {name: page_bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
         contact = {name: text for name, text in texts.items() if text}
         visitor = visit(checked(slug, "Template"), trusted, body.get("time_zone"))
-        return {**visitor, **contact, "account": context.account()}
+        return {**visitor, **contact, "account": context.account(), "lang": for_reader().language}
 
     return blueprint
 

@@ -1,7 +1,8 @@
-"""Compose mails. Our own texts are Jinja templates in ``messages/``; a message that an API user wrote is not a template
-and never becomes one (``variables``, ``markdown``)."""
+"""Compose mails, each in its reader's language. How a mail is laid out is a Jinja template in ``messages/``, what it says the
+section ``mail`` of contracts.languages; a message that an API user wrote is not a template and never becomes one
+(``variables``, ``markdown``)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from contracts.blobs import BlobRef
 from contracts.events import (
@@ -27,12 +28,14 @@ from contracts.events import (
     WrongRecipientMail,
 )
 from contracts.formats.one_time_code import code_of
+from contracts.languages.formatting import moment
+from contracts.languages.saying import Language, Section, language_for
 from contracts.rpc.submissions.api import Message
 from services.notifications import domain
 from services.notifications.addresses import one_line
 from services.notifications.domain import Kind, Letter
 from services.notifications.messages import markdown
-from services.notifications.messages.variables import Variables, moment
+from services.notifications.messages.variables import Variables
 
 _TEXTS = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -44,6 +47,8 @@ _TEXTS = Environment(
 )
 
 LONGEST_BODY = 20_000
+_ENGLISH = language_for("en")
+_WITHOUT_ISOLATES = {0x2068: None, 0x2069: None}
 
 
 @dataclass(frozen=True)
@@ -68,18 +73,14 @@ def invitations(due: InvitationDue) -> list[Mail]:
     mails = []
     for letter in domain.invitation(due):
         facts = _facts_for_signer(due, letter)
-        mail = _mail(letter, facts["account"], facts)
+        mail = _mail(letter, facts)
         mails.append(_with_message(mail, due.message, due.context, facts))
     return mails
 
 
 def reminders(due: ReminderDue) -> list[Mail]:
     """Our text, whatever the invitation said."""
-    mails = []
-    for letter in domain.reminder(due):
-        facts = _facts_for_signer(due, letter)
-        mails.append(_mail(letter, facts["account"], facts))
-    return mails
+    return [_mail(letter, _facts_for_signer(due, letter)) for letter in domain.reminder(due)]
 
 
 def completions(due: CompletionMails, most_bytes: int) -> list[Mail]:
@@ -101,11 +102,11 @@ def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
     facts = {
         "name": letter.to_name,
         "link": letter.link,
-        "party": _display_name(letter.party),
+        "party": _display_name(letter.party, _language(due.context)),
         "email": one_line(letter.party.email if letter.party else None),
         "reason": [line for line in reason if line],
     }
-    return _mail(letter, due.context.account.name, _facts(due.context) | facts)
+    return _mail(letter, _facts(due.context) | facts, due.context.account.name)
 
 
 def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
@@ -114,11 +115,12 @@ def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
     facts = {
         "account": account,
         "logo": None,
+        "language": language_for(due.lang),
         "code": code_of(secret, due.seed),
         "submission": one_line(due.submission_name, 150),
         "minutes": due.minutes,
     }
-    mails = [_mail(letter, account, facts | {"name": letter.to_name}) for letter in domain.one_time_code(due)]
+    mails = [_mail(letter, facts | {"name": letter.to_name}) for letter in domain.one_time_code(due)]
     return [replace(mail, expires_at=due.expires_at) for mail in mails]
 
 
@@ -126,19 +128,21 @@ def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -
     facts = {
         "account": "Countersign",
         "logo": None,
+        "language": _ENGLISH,
         "number": disabled.webhook_id,
         "url": one_line(disabled.url, 500),
         "host": one_line(urlsplit(disabled.url).hostname or disabled.url),
         "reason": one_line(disabled.reason, 500),
         "base_url": base_url,
     }
-    return [_mail(letter, "Countersign", facts) for letter in domain.webhook_disabled(event_id, disabled)]
+    return [_mail(letter, facts) for letter in domain.webhook_disabled(event_id, disabled)]
 
 
 def provider_problems(problem: ProviderProblem, admins: Sequence[str], at: datetime, base_url: str) -> list[Mail]:
     facts = {
         "account": "Countersign",
         "logo": None,
+        "language": _ENGLISH,
         "feature": problem.feature,
         "provider": one_line(problem.provider, 200),
         "message": one_line(problem.message, 1000),
@@ -147,45 +151,46 @@ def provider_problems(problem: ProviderProblem, admins: Sequence[str], at: datet
         "link": problem.submission_link,
         "base_url": base_url,
     }
-    return [_mail(letter, "Countersign", facts) for letter in domain.provider_problem(problem, admins, at)]
+    return [_mail(letter, facts) for letter in domain.provider_problem(problem, admins, at)]
 
 
 def stamp_balances_low(event_id: str, low: StampBalanceLow, admins: Sequence[str]) -> list[Mail]:
     facts = {
         "account": "Countersign",
         "logo": None,
+        "language": _ENGLISH,
         "provider": one_line(low.provider, 200),
         "balance": low.balance,
         "alert_below": low.alert_below,
     }
-    return [_mail(letter, "Countersign", facts) for letter in domain.stamp_balance_low(event_id, admins)]
+    return [_mail(letter, facts) for letter in domain.stamp_balance_low(event_id, admins)]
 
 
 def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[str, Any]:
     return _facts(due.context, letter.party) | {
         "name": letter.to_name,
         "link": letter.link,
-        "needs_signature": due.needs_signature,
-        "expires": _expires(due.context),
+        "does": "sign" if due.needs_signature else "fill_in",
+        "expires": _expires(due.context, _language(due.context, letter.party)),
     }
 
 
 def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
     files = list(letter.files)
-    account = due.context.account
     reader = letter.party if letter.kind is Kind.DOCUMENTS_COPY else None
+    language = _language(due.context, reader)
     facts = _facts(due.context, reader) | {
         "name": letter.to_name,
         "link": letter.link,
-        "parties": [_display_name(party) for party in due.context.parties],
+        "parties": [_display_name(party, language) for party in due.context.parties],
         "receipt": reader.receipt if reader else None,
         "receipt_url": reader.receipt_url if reader else None,
-        "completed": moment(due.completed_at, _english(due.context), account.time_zone),
+        "completed": moment(due.completed_at, language.locale, due.context.account.time_zone),
     }
-    linked = _mail(letter, facts["account"], facts | {"attached": [], "linked": _linked(files)})
+    linked = _mail(letter, facts | {"attached": [], "linked": _linked(files)})
     if not files or not domain.fits(files, most_bytes):
         return linked
-    attached = _mail(letter, facts["account"], facts | {"attached": [file_name(file) for file in files], "linked": []})
+    attached = _mail(letter, facts | {"attached": [file_name(file) for file in files], "linked": []})
     return replace(attached, files=files, unattached={"text": linked.text, "html": linked.html})
 
 
@@ -206,12 +211,12 @@ def _with_message(mail: Mail, message: Message | None, context: MailContext, fac
     )
 
 
-def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
-    subject = one_line(_render(f"{letter.kind}/subject.txt", facts))
+def _mail(letter: Letter, facts: dict[str, Any], sender_name: str = "") -> Mail:
+    subject = one_line(_render(f"{letter.kind}/subject.txt", facts).translate(_WITHOUT_ISOLATES))
     facts = facts | {"subject": subject}
     return Mail(
         letter=letter,
-        sender_name=one_line(sender_name, 100) or "Countersign",
+        sender_name=one_line(sender_name or facts["account"], 100) or "Countersign",
         subject=subject,
         text=_render(f"{letter.kind}/body.txt", facts),
         html=_render(f"{letter.kind}/body.html", facts),
@@ -225,7 +230,21 @@ def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
 
 
 def _render(template: str, facts: dict[str, Any]) -> str:
-    return _TEXTS.get_template(template).render(facts)
+    language: Language = facts["language"]
+    messages = language.section("mail")
+    start = "right" if language.direction == "rtl" else "left"
+    say = _in_html(messages) if template.endswith(".html") else messages
+    return _TEXTS.get_template(template).render(facts | {"say": say, "start": start})
+
+
+def _in_html(messages: Section) -> Callable[..., Markup]:
+    """Say messages among HTML: they and what is filled in are text, but for what is markup already."""
+
+    def say(key: str, **values: object) -> Markup:
+        pieces = messages.pieces(key, **values)
+        return Markup("").join(escape(text if name is None else value) for text, name, value in pieces)
+
+    return say
 
 
 def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, Any]:
@@ -235,14 +254,20 @@ def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, A
     return {
         "account": account,
         "logo": reader.logo if reader else None,
+        "language": _language(context, reader),
         "submission": one_line(context.submission_name, 150),
         "sender": one_line(context.sender_name, 100) or account,
     }
 
 
-def _display_name(party: Recipient | None) -> str:
+def _language(context: MailContext, reader: Recipient | None = None) -> Language:
+    """Return the reader's language: a party's own, else the account's."""
+    return language_for(reader.lang if reader else None, context.account.locale)
+
+
+def _display_name(party: Recipient | None, language: Language) -> str:
     """Return a signer's name, else their role: addresses are nobody else's business."""
-    return one_line((party.name or party.role) if party else "", 100) or "A signer"
+    return one_line((party.name or party.role) if party else "", 100) or language.say("mail", "somebody")
 
 
 def _linked(files: Sequence[MailedFile]) -> list[dict[str, str]]:
@@ -255,12 +280,7 @@ def file_name(file: MailedFile) -> str:
     return name if name.lower().endswith(".pdf") else f"{name}.pdf"
 
 
-def _expires(context: MailContext) -> str:
+def _expires(context: MailContext, language: Language) -> str:
     if context.expire_at is None:
         return ""
-    return moment(context.expire_at, _english(context), context.account.time_zone)
-
-
-def _english(context: MailContext) -> str:
-    """Our texts are English: a date in another language would look lost in them."""
-    return context.account.locale if context.account.locale.lower().startswith("en") else "en-GB"
+    return moment(context.expire_at, language.locale, context.account.time_zone)

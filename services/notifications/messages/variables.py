@@ -6,14 +6,13 @@ what is missing becomes nothing; whatever else stands in braces (``{{7*7}}``, ``
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from babel import Locale, UnknownLocaleError
-from babel.dates import format_date, format_time
+from babel import Locale
 
 from contracts.events import MailContext, Recipient
+from contracts.languages.choosing import known_locale
+from contracts.languages.formatting import moment
 from services.notifications.addresses import one_line
 
 # Possessive and anchored at the first brace: a hundred thousand of them take no longer than they are long.
@@ -77,27 +76,14 @@ class Variables:
         return one_line(IN_BRACES.sub(replaced, self.without_gaps(text)))
 
 
-def moment(when: datetime, locale: str, time_zone: str) -> str:
-    """A date and time as people write it, always with its zone."""
-    try:
-        zone = ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
-    try:
-        parsed_locale = Locale.parse(locale.replace("-", "_"))
-    except (UnknownLocaleError, ValueError):
-        parsed_locale = Locale("en")
-    local = when.astimezone(zone)
-    return f"{format_date(local, 'long', locale=parsed_locale)}, {format_time(local, 'short', locale=parsed_locale)} {local:%Z}"
-
-
 def first_name(name: str | None) -> str:
     return next(iter((name or "").split()), "")
 
 
 def _plain(context: MailContext) -> dict[str, str]:
     everybody = ", ".join(one_line(party.name or party.email or party.role) for party in context.parties)
-    expires = moment(context.expire_at, context.account.locale, context.account.time_zone) if context.expire_at else ""
+    locale = known_locale(context.account.locale) or Locale("en")
+    expires = moment(context.expire_at, locale, context.account.time_zone) if context.expire_at else ""
     return {
         "template.name": one_line(context.template_name),
         "template.id": str(context.template_id or ""),

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from contracts.events import PHONE_OTP_WEBHOOK, SMS_FAILED, SMS_SENT, CodeDue, SmsDue
 from contracts.evidence.sealed_text import NotOurs, unseal
 from contracts.formats.one_time_code import code_of
+from contracts.languages.saying import language_for
 from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Park, Retry
@@ -109,11 +110,15 @@ def erase(session: Session, submission_id: int, at: datetime) -> None:
 
 
 def invitation_text(due: SmsDue, brand: str, link: str) -> str:
-    """Write who asks, for what, and the link: short, because messages are paid for by their length."""
+    """Write who asks, for what, and the link: short, because messages are paid for by their length, and in
+    the reader's language."""
     context = due.context
     sender = one_line(brand, LONGEST_NAME) or "Countersign"
     name = one_line(context.submission_name, LONGEST_NAME)
-    return f"{sender} asks you to {'sign' if due.needs_signature else 'fill in'} “{name}”: {link}"
+    party = find_party(context.parties, due.submitter_id)
+    language = language_for(party.lang if party else None, context.account.locale)
+    key = "invitation.sign" if due.needs_signature else "invitation.fill_in"
+    return language.say("sms", key, sender=sender, document=name, link=link)
 
 
 class PhoneSending:

@@ -182,6 +182,7 @@ def _due(
     issued: Issued,
     phone_otp_webhook: str | None,
 ) -> CodeDue:
+    account = Account.model_validate(submission.snapshot.account)
     return CodeDue(
         code_id=issued.code_id,
         seed=issued.seed,
@@ -196,7 +197,8 @@ def _due(
         slug=submitter.slug,
         template_name=submission.snapshot.template_name,
         phone_otp_webhook=phone_otp_webhook if challenge.method == PHONE else None,
-        account_name=branding.shown(submitter, Account.model_validate(submission.snapshot.account)).name,
+        account_name=branding.shown(submitter, account).name,
+        lang=submitter.preferences.get("lang") or account.locale,
         minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
         expires_at=issued.expires_at,
     )

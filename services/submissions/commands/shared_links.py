@@ -101,6 +101,7 @@ def request_of_visitor(
         email=contact.email,
         name=contact.name,
         phone=contact.phone,
+        lang=command.lang,
         require_email_2fa=link_challenge(template, contact) is not None,
     )
     return rpc.api.CreateSubmission(
@@ -174,6 +175,7 @@ def send_code(
             to_name=contact.name,
             submission_name=template.name,
             account_name=command.account.company_name or command.account.name,
+            lang=command.lang or command.account.locale,
             minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
             expires_at=issued.expires_at,
         )

@@ -66,6 +66,8 @@ def plan_change(
     for key in ("reply_to", "completed_redirect_url"):
         if key in keys and key not in preferences:
             preferences[key] = None
+    if "lang" in keys:
+        preferences["lang"] = creation.checked_language(command.lang, "lang", problems)
     if command.go_to_last is not None:
         preferences["go_to_last"] = command.go_to_last
     if "send_email" in keys:

@@ -44,6 +44,7 @@ def context(submission: LoadedSubmission, site: Site, attachments: Sequence[Atta
                 email=submitter.email,
                 link=site.signing_page(submitter.slug),
                 slug=submitter.slug,
+                lang=submitter.preferences.get("lang"),
                 send_email=bool(submitter.preferences.get("send_email")),
                 status=submitter.status,
                 values={**dict.fromkeys(shown.names_of(submitter)), **shown.of(submitter)},

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from contracts.errors import ServiceError
 from contracts.fields import checker
+from contracts.languages.choosing import PSEUDO, known_locale
 from contracts.problems import Problems
 from contracts.providers import CertsignOrder
 from contracts.rpc.submissions.api import CertsignWish, Message, NewSubmission, NewSubmitter
@@ -257,6 +258,8 @@ def _submitter(
         "send_email": request.send_email if submitter.send_email is None else submitter.send_email,
         **checked_wishes(submitter.reply_to, submitter.completed_redirect_url, f"{path}.", problems),
     }
+    if (lang := checked_language(submitter.lang or request.lang, f"{path}.lang", problems)) is not None:
+        preferences_kept["lang"] = lang
     if submitter.go_to_last is not None:
         preferences_kept["go_to_last"] = submitter.go_to_last
     preferences_kept |= consent.consent_preferences(submitter, request, f"{path}.", problems)
@@ -384,6 +387,16 @@ def checked_wishes(reply_to: str | None, redirect_url: str | None, path: str, pr
     except addresses.BadAddress as bad:
         problems.add(f"{path}completed_redirect_url", bad.reason)
     return wishes
+
+
+def checked_language(tag: str | None, path: str, problems: Problems) -> str | None:
+    """Return the tag as CLDR writes it. It is kept as it was asked for, whether or not there are messages in it by now."""
+    if not tag or tag == PSEUDO:
+        return tag or None
+    if (locale := known_locale(tag)) is None:
+        problems.add(path, "must be a language, such as de or pt-BR")
+        return None
+    return str(locale).replace("_", "-")
 
 
 def checked_message(message: Message | None, path: str, problems: Problems) -> dict[str, Any] | None:

@@ -346,7 +346,7 @@ def test_an_invitation_says_until_when_with_the_zone() -> None:
     until = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
     due = invitation(party(1), expire_at=until)
     assert "It is open until 1 July 2026, 14:00 CEST." in composing.invitations(due)[0].text
-    due.context.account = Account(name="Acme", time_zone="Nowhere/At all", locale="de-DE")
+    due.context.account = Account(name="Acme", time_zone="Nowhere/At all", locale="sv-SE")  # which we do not speak
     assert "1 July 2026, 12:00 UTC" in composing.invitations(due)[0].html
 
 
