@@ -1,6 +1,6 @@
 """Rendering: everything that is done to a PDF. Stateless towards its callers: files in, files out (specification 4.5)."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -93,6 +93,8 @@ class PageFooter(Tolerant):
 class DrawPage(Tolerant):
     """``page`` from 1; ``width`` of the picture in pixels; ``boxes`` are drawn over it, those of this page; ``footer`` is what
     the documents of a submission get there.
+    ``format``: ``png``, or ``light``, which is PNG or WebP, whichever is smaller, and looks the same; a service of an older
+    version gives PNG, so the answer's media type says what it is.
     Without ``keep`` nothing is kept to be given again, because somebody's values are on the page: the picture is among the
     incoming files then, and the caller removes it."""
 
@@ -101,7 +103,26 @@ class DrawPage(Tolerant):
     width: int = 1400
     boxes: list[FieldBox] = Field(default_factory=list)
     footer: PageFooter | None = None
+    format: Literal["png", "light"] = "png"
     keep: bool = True
+
+
+class ReadText(Tolerant):
+    """The text of pages, ``first`` (from 1) and some that follow it: as many as are read quickly. The answer is JSON in the
+    file store, kept as pictures of pages are: ``language`` of the document or null, and ``pages``, each with
+
+    - ``number``, and ``kind``: ``text``, ``picture`` (a scan: it has no text that is seen), ``blank``, or ``too_long``;
+    - ``hidden``: how many characters are in the file that its picture does not show; ``recognised``: such text of a scan;
+    - ``pictures``: how the sender describes those on the page;
+    - ``blocks`` in the order of reading: ``kind`` (p, h1 to h6, li, th, td), ``group`` and ``row`` of lists and tables, and
+      ``lines``: ``words``, each left, top, width, height in ten-thousandths of the visible page, and text; ``angle`` in
+      degrees, clockwise; ``vertical``; ``wide`` with gaps as a row of a table has.
+
+    There is no other text in it than what the picture of the page shows, but in ``recognised`` and ``pictures``. What is absent
+    is 0, false or empty."""
+
+    file: BlobRef
+    first: int = 1
 
 
 class PrepareImage(Tolerant):
@@ -472,6 +493,7 @@ class ListStamps(PageRequest):
 PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
 PREPARE_DOCX = Rpc("rendering", "prepare_docx", PrepareDocx, PreparedDocument, timeout=75)
 PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
+READ_TEXT = Rpc("rendering", "read_text", ReadText, BlobRef, timeout=25)
 DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)

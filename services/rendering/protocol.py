@@ -721,6 +721,62 @@ class DrawPage:
     width: int
     boxes: Sequence[FieldBox]
     footer: PageFooter | None
+    light: bool = False
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """``first``: the page, from 1, with which the answer begins."""
+
+    data: File
+    first: int
+
+
+ReadWord = tuple[int, int, int, int, str]
+"""Left, top, width and height in ten-thousandths of the visible page, and what is written there."""
+
+
+@dataclass(frozen=True)
+class ReadLine:
+    """``angle`` in degrees, clockwise; ``vertical``: written from top to bottom; ``wide``: with gaps, as a row of a table."""
+
+    words: Sequence[ReadWord]
+    angle: int = 0
+    vertical: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class ReadBlock:
+    """``kind``: p, h1 to h6, li, th or td; ``group``: the number of its list or table on the page, 0 for none; ``row``
+    in it."""
+
+    kind: str
+    lines: Sequence[ReadLine]
+    group: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class ReadPage:
+    """What a page shows as text. ``kind``: text, picture, blank or too_long. ``hidden`` characters are in the file and are not
+    seen; ``recognised`` is such text of a scan, by a program or by the sender. ``pictures``: the sender's descriptions."""
+
+    number: int
+    kind: str
+    words: int = 0
+    hidden: int = 0
+    recognised: str = ""
+    pictures: Sequence[str] = ()
+    blocks: Sequence[ReadBlock] = ()
+
+
+@dataclass(frozen=True)
+class TextRead:
+    """``language``: what the document says of itself, a language tag."""
+
+    language: str | None
+    pages: Sequence[ReadPage]
 
 
 @dataclass(frozen=True)
@@ -742,6 +798,7 @@ SEAL_MATERIAL = Task("seal_material", FindSealMaterial, SealMaterial)
 COMBINE = Task("combine", Combine, Combined)
 COMBINE_AND_RESERVE = Task("combine_and_reserve", CombineAndReserve, ReservedPages)
 DRAW_PAGE = Task("draw_page", DrawPage, OneFile)
+READ_TEXT = Task("read_text", ReadText, TextRead)
 DRAW_VALUES = Task("draw_values", DrawAreas, list[DrawnArea])
 PREPARE_IMAGE = Task("prepare_image", PrepareImage, OneFile)
 DRAW_SIGNATURE = Task("draw_signature", str, OneFile)

@@ -1,10 +1,12 @@
 """Entrypoints: contract in, one call, contract out. Children work on the files, this process fetches and stores them."""
 
 import hashlib
+import json
 import ssl
 from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import cached_property
+from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 
@@ -33,7 +35,7 @@ from contracts.types import Notice, Page
 from services.rendering import commands, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.renderer import Renderer, for_caller
-from services.rendering.protocol import Combined, Prepared
+from services.rendering.protocol import Combined, Prepared, TextRead
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import Providers as CertificateProviders
 from services.rendering.results import FreshResult, Results
@@ -49,7 +51,8 @@ from services.rendering.stamping.providing import Providers
 
 log = observe.logger(__name__)
 
-PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
+PDF, PNG, JPEG, WEBP = "application/pdf", "image/png", "image/jpeg", "image/webp"
+JSON = "application/json"
 PREFIX = "rendering/"
 MOST_WIDTH = 4_000
 
@@ -146,7 +149,7 @@ class RenderingService:
 
         def drawn(prefix: str) -> BlobRef:
             picture = self.context.renderer.draw_page(
-                self._fetch(request.file), request.page, width, boxes, request.footer
+                self._fetch(request.file), request.page, width, boxes, request.footer, light=request.format == "light"
             )
             return self.context.blobs.put(picture, _picture_type(picture), prefix)
 
@@ -156,10 +159,21 @@ class RenderingService:
         if boxes or request.footer:
             footer = {"footer": request.footer.model_dump()} if request.footer else {}
             digest = domain.digest_of({"page": digest, "boxes": [box.model_dump() for box in boxes], **footer})
+        kind = "page" if request.format == "png" else "light_page"
         sources = [request.file.sha256]
         return BlobRef.model_validate(
-            self.context.results.get("page", digest, lambda: _one_file(drawn(PREFIX)), sources=sources)
+            self.context.results.get(kind, digest, lambda: _one_file(drawn(PREFIX)), sources=sources)
         )
+
+    @handles(rpc.READ_TEXT)
+    def read_text(self, request: rpc.ReadText) -> BlobRef:
+        def read() -> FreshResult:
+            text = self.context.renderer.read_text(self._fetch(request.file), request.first)
+            return _one_file(self.context.blobs.put(_text_json(text), JSON, PREFIX))
+
+        digest = f"{request.file.sha256}:{request.first}"
+        stored = self.context.results.get("text", digest, read, sources=[request.file.sha256])
+        return BlobRef.model_validate(stored)
 
     @handles(rpc.DRAW_VALUES)
     def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:
@@ -406,11 +420,36 @@ class RenderingService:
         return Combined(data, [*merged.warnings, *(notice.message for notice in assurance.notices)])
 
 
+def _text_json(text: TextRead) -> bytes:
+    """As ``rpc.ReadText`` describes it: short, because what is 0, false or empty is left out."""
+    pages = [
+        {
+            **_told(page, "number", "kind", "words", "hidden", "recognised", "pictures"),
+            "blocks": [
+                {
+                    **_told(block, "kind", "group", "row"),
+                    "lines": [_told(line, "angle", "vertical", "wide", "words") for line in block.lines],
+                }
+                for block in page.blocks
+            ],
+        }
+        for page in text.pages
+    ]
+    answer = {"language": text.language, "pages": pages}
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _told(entry: object, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(entry, name))}
+
+
 def _one_file(file: BlobRef) -> FreshResult:
     return FreshResult(file.model_dump(), [file.key])
 
 
 def _picture_type(data: bytes) -> str:
+    if data.startswith(b"RIFF"):
+        return WEBP
     return PNG if data.startswith(b"\x89PNG") else JPEG
 
 

@@ -27,6 +27,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Sectio
                 "uuid": document.uuid,
                 "name": document.name,
                 "url": file_url(context, slug, document.url) if document.url else None,
+                "text_url": f"{context.root}/s/{slug}/text/{quote(document.uuid, safe='')}",
                 "conditions": [condition.model_dump(mode="json") for condition in document.conditions],
                 "pages": [
                     {**page.model_dump(), "url": page_url(context, slug, document.uuid, number)}
@@ -75,7 +76,7 @@ def file_url(context: PagesContext, slug: str, url: str) -> str:
 
 
 def page_url(context: PagesContext, slug: str, document_uuid: str, number: int) -> str:
-    return f"{context.root}/s/{slug}/pages/{quote(document_uuid, safe='')}/{number}.png"
+    return f"{context.root}/s/{slug}/pages/{quote(document_uuid, safe='')}/{number}"
 
 
 def web_address(url: str | None) -> dict[str, str] | None:

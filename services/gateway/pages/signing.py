@@ -16,7 +16,7 @@ from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import file_headers, stored_file
-from services.gateway.pages.answering.pictures import nearest_width, picture
+from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
 from services.gateway.pages.files import link_of
@@ -80,7 +80,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
             _must_be_open(form)
         return file_headers(stored_file(context.blobs, link.key, link.media_type, link.filename))
 
-    @blueprint.get("/pages/<document_uuid>/<int:number>.png")
+    @blueprint.get("/pages/<document_uuid>/<int:number>")
+    @blueprint.get("/pages/<document_uuid>/<int:number>.png")  # of pages that were open before the last update
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
         request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
         document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
@@ -89,8 +90,19 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         size, footer = document.pages[number - 1], None
         if document.footer:
             footer = rendering.PageFooter(text=document.footer, width=size.width, height=size.height)
-        width = nearest_width(flask.request.args.get("width"))
-        return picture(context, document.file, number, width, footer=footer, keep=footer is None)
+        width = nearest_width(flask.request.args.get("width"), LIGHT_WIDTHS)
+        light = takes_webp()
+        answer = picture(context, document.file, number, width, footer=footer, keep=footer is None, light=light)
+        answer.headers["Vary"] = "Accept"
+        return answer
+
+    @blueprint.get("/text/<document_uuid>/<int:first>")
+    def text_of_pages(slug: str, document_uuid: str, first: int) -> flask.Response:
+        request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
+        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
+        if not 1 <= first <= len(document.pages):
+            raise not_found("Page")
+        return text(context, document.file, first, document.footer)
 
 
 def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:

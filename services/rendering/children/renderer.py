@@ -271,8 +271,15 @@ class Renderer:
         width: int,
         boxes: Sequence[FieldBox] = (),
         footer: PageFooter | None = None,
+        *,
+        light: bool = False,
     ) -> bytes:
-        return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer)).data
+        return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer, light)).data
+
+    def read_text(self, data: bytes, first: int) -> protocol.TextRead:
+        """What the pages show as text, from the page ``first`` on, as many as are read quickly."""
+        with self._previews.turn():
+            return self._hostile(protocol.READ_TEXT, protocol.ReadText(data, first))
 
     def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
         """``attachments`` are in the request's order, empty where they are no pictures."""

@@ -539,7 +539,16 @@ def draw_page(request: protocol.DrawPage) -> OneFile:
     """Draw a picture of a page."""
     from services.rendering.jobs.previews.pages import draw_page as draw
 
-    return OneFile(draw(request.data, request.page, request.width, request.boxes, request.footer))
+    return OneFile(draw(request.data, request.page, request.width, request.boxes, request.footer, light=request.light))
+
+
+@protocol.READ_TEXT.done_by
+def read_text(request: protocol.ReadText) -> protocol.TextRead:
+    """Read what pages show as text."""
+    from services.rendering.jobs.reading.page_text import read_pages
+
+    language, pages = read_pages(request.data, request.first)
+    return protocol.TextRead(language, pages)
 
 
 @protocol.DRAW_VALUES.done_by

@@ -253,6 +253,29 @@ def test_a_page_is_drawn_once(service: Running) -> None:
         service.client.call(rendering.DRAW_PAGE, request.model_copy(update={"page": 3}))
 
 
+def test_a_light_picture_is_kept_beside_the_png(service: Running) -> None:
+    request = rendering.DrawPage(file=service.upload(contract_pdf(1)), page=1, width=300)
+    png = service.client.call(rendering.DRAW_PAGE, request)
+    light, again = (
+        service.client.call(rendering.DRAW_PAGE, request.model_copy(update={"format": "light"})) for _ in range(2)
+    )
+    assert (png.media_type, light.media_type, light == again) == ("image/png", "image/webp", True)
+    with Image.open(io.BytesIO(service.blobs.get(light))) as picture:
+        assert (picture.format, picture.width) == ("WEBP", 300)
+
+
+def test_text_is_read_once(service: Running) -> None:
+    request = rendering.ReadText(file=service.upload(contract_pdf(2)), first=2)
+    one, again = (service.client.call(rendering.READ_TEXT, request) for _ in range(2))
+    assert one == again
+    text = json.loads(service.blobs.get(one))
+    (page,) = text["pages"]
+    assert (page["number"], page["kind"]) == (2, "text")
+    assert all(len(word) == 5 for block in page["blocks"] for line in block["lines"] for word in line["words"])
+    with pytest.raises(ServiceError, match="has no page 3"):
+        service.client.call(rendering.READ_TEXT, request.model_copy(update={"first": 3}))
+
+
 def test_nothing_is_kept_of_a_page_with_values_and_of_a_preview(service: Running) -> None:
     file = service.upload(contract_pdf(1))
     kept = service.client.call(rendering.DRAW_PAGE, rendering.DrawPage(file=file, page=1, width=200))

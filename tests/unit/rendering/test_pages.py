@@ -4,7 +4,7 @@ import io
 
 import pikepdf
 import pytest
-from pikepdf import Dictionary, String
+from pikepdf import Dictionary, Name, String
 from PIL import Image, ImageChops
 
 from contracts.fields.boxes import FieldBox
@@ -55,6 +55,101 @@ def test_second_page():
     data = pdf_files.document("", pdf_files.filled_rectangle(0, 0, 612, 792))
     assert red(drawn(data)) is None
     assert red(drawn(data, page=2)) is not None
+
+
+GREY_SCAN, PHOTOGRAPH, FEW_COLOURS = "scan in grey", "photograph", "colours"
+
+
+def of_kind(kind: str) -> bytes:
+    pdf = pikepdf.new()
+    page = pdf_files.add_page(pdf, "q 612 0 0 792 0 0 cm /Picture Do Q")
+    if kind == GREY_SCAN:
+        words = Image.open(io.BytesIO(draw_page(pdf_files.document(page_of_words()), 1, 1000))).convert("L")
+        shadow = Image.radial_gradient("L").resize(words.size).point(lambda value: 255 - value // 6)
+        grain = Image.effect_noise(words.size, 12).point(lambda value: min(value + 127, 255))
+        picture = ImageChops.multiply(ImageChops.multiply(words, shadow), grain)
+    elif kind == PHOTOGRAPH:
+        bands = [Image.effect_noise((600, 800), 30), Image.radial_gradient("L").resize((600, 800))]
+        picture = Image.merge("RGB", (ImageChops.multiply(*bands), bands[1], ImageChops.invert(bands[1])))
+    else:
+        picture = Image.new("RGB", (8, 8), (3, 90, 201))
+    stream = pdf.make_stream(picture.tobytes())
+    stream.Type, stream.Subtype = Name.XObject, Name.Image
+    stream.ColorSpace = Name.DeviceGray if picture.mode == "L" else Name.DeviceRGB
+    stream.Width, stream.Height, stream.BitsPerComponent = *picture.size, 8
+    page.obj.Resources.XObject = Dictionary(Picture=stream)
+    return pdf_files.saved(pdf)
+
+
+def page_of_words() -> str:
+    sentence = (
+        "What they hear of the business of each other, in whatever form, {0} is kept secret until {0}/{0} by both. "
+    )
+    return "".join(pdf_files.line(sentence.format(97 * row)[:95], 60, 740 - 15 * row, 11) for row in range(45))
+
+
+def likeness(one: Image.Image, other: Image.Image) -> float:
+    """SSIM (Wang, Bovik, Sheikh, Simoncelli 2004) of the luminance over squares of 8 pixels; 1 is the same."""
+    size = (one.width // 8, one.height // 8)
+    x, y = (picture.convert("L").crop((0, 0, 8 * size[0], 8 * size[1])) for picture in (one, other))
+    total = 0.0
+    for row in range(size[1]):
+        for column in range(size[0]):
+            box = (8 * column, 8 * row, 8 * column + 8, 8 * row + 8)
+            a, b = x.crop(box).tobytes(), y.crop(box).tobytes()
+            mean_a, mean_b = sum(a) / 64, sum(b) / 64
+            var_a, var_b = (sum((v - m) ** 2 for v in part) / 63 for part, m in ((a, mean_a), (b, mean_b)))
+            both = sum((v - mean_a) * (w - mean_b) for v, w in zip(a, b, strict=True)) / 63
+            total += ((2 * mean_a * mean_b + 6.5025) * (2 * both + 58.5225)) / (
+                (mean_a**2 + mean_b**2 + 6.5025) * (var_a + var_b + 58.5225)
+            )
+    return total / (size[0] * size[1])
+
+
+def light(data: bytes, width: int = 800) -> tuple[bytes, Image.Image]:
+    picture = draw_page(data, 1, width, light=True)
+    return picture, Image.open(io.BytesIO(picture)).convert("RGB")
+
+
+def test_a_page_of_text_for_a_phone_weighs_little_and_looks_the_same():
+    """60 KB is the budget of a page of plain text at the width of a phone; the PNG of today has five times as much."""
+    data = pdf_files.document(page_of_words())
+    picture, shown = light(data)
+    exact = drawn(data, width=800).convert("RGB")
+    assert len(picture) < 60_000 < len(draw_page(data, 1, 800)) / 3
+    assert max(high for _, high in ImageChops.difference(shown, exact).getextrema()) <= 8
+    assert likeness(shown, exact) > 0.999
+
+
+@pytest.mark.parametrize("content", ["0.93 g 0 0 612 400 re f 0 g ", "0.2 0.43 0.71 rg 50 50 300 300 re f 0 g "])
+def test_areas_keep_their_very_colour(content):
+    data = pdf_files.document(content + page_of_words())
+    _, shown = light(data)
+    assert ImageChops.difference(shown, drawn(data, width=800).convert("RGB")).getbbox() is None
+
+
+def test_few_colours_are_the_very_same():
+    data = of_kind(FEW_COLOURS)
+    assert light(data)[1].getcolors() == drawn(data, width=800).convert("RGB").getcolors()
+
+
+@pytest.mark.parametrize(("kind", "least"), [(GREY_SCAN, 0.98), (PHOTOGRAPH, 0.9)])
+def test_a_page_that_is_a_photograph_anyway_may_lose_what_nobody_sees(kind, least):
+    data = of_kind(kind)
+    picture, shown = light(data)
+    exact = drawn(data, width=800).convert("RGB")
+    assert picture[:4] == b"RIFF"
+    assert picture[12:16] == b"VP8 "  # lossy
+    assert len(picture) < len(draw_page(data, 1, 800)) / 2
+    assert likeness(shown, exact) > least
+    assert compared(shown, exact).share < 0.002
+
+
+def test_a_logo_makes_no_photograph_of_a_page():
+    with pikepdf.open(io.BytesIO(of_kind(PHOTOGRAPH))) as pdf:
+        pdf.pages[0].obj.Contents = pdf.make_stream(b"q 90 0 0 90 20 690 cm /Picture Do Q " + page_of_words().encode())
+        data = pdf_files.saved(pdf)
+    assert light(data)[0][12:16] == b"VP8L"
 
 
 def test_boxes_of_fields_are_where_their_values_will_be():

@@ -35,6 +35,8 @@ _address, _int = ctypes.c_void_p, ctypes.c_int
 _get_origin = _fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
 _get_index = _fast(pdfium_raw.FPDFText_GetCharIndexFromTextIndex, _int, _address, _int)
 _get_loose_box = _fast(pdfium_raw.FPDFText_GetLooseCharBox, _int, _address, _int, _address)
+_get_char_box = _fast(pdfium_raw.FPDFText_GetCharBox, _int, _address, _int, *[_address] * 4)
+_get_text_object = _fast(pdfium_raw.FPDFText_GetTextObject, _address, _address, _int)
 _get_angle = _fast(pdfium_raw.FPDFText_GetCharAngle, ctypes.c_float, _address, _int)
 _is_generated = _fast(pdfium_raw.FPDFText_IsGenerated, _int, _address, _int)
 _count_rectangles = _fast(pdfium_raw.FPDFText_CountRects, _int, _address, _int, _int)
@@ -93,14 +95,17 @@ class PageText:
     It calls pdfium itself, without pypdfium2's wrappers: a document is read page by page here, and they cost a tenth.
     """
 
-    def __init__(self, document: pdfium.PdfDocument, index: int) -> None:
-        """``index`` from 0. Raises pdfium.PdfiumError."""
-        self._page = pdfium_raw.FPDF_LoadPage(document.raw, index)
+    def __init__(self, document: pdfium.PdfDocument, index: int, opened: pdfium_raw.FPDF_PAGE | None = None) -> None:
+        """``index`` from 0. ``opened``: the page itself, when the caller has it open and closes it. Raises
+        pdfium.PdfiumError."""
+        self._is_own = opened is None
+        self._page = opened or pdfium_raw.FPDF_LoadPage(document.raw, index)
         if not self._page:
             raise pdfium.PdfiumError("page cannot be loaded")
         self._text_page = pdfium_raw.FPDFText_LoadPage(self._page)
         if not self._text_page:
-            pdfium_raw.FPDF_ClosePage(self._page)
+            if self._is_own:
+                pdfium_raw.FPDF_ClosePage(self._page)
             raise pdfium.PdfiumError("text cannot be loaded")
         self._count = max(int(pdfium_raw.FPDFText_CountChars(self._text_page)), 0)
         if self._count > _MOST_CHARACTERS:
@@ -116,7 +121,19 @@ class PageText:
 
     def close(self) -> None:
         pdfium_raw.FPDFText_ClosePage(self._text_page)
-        pdfium_raw.FPDF_ClosePage(self._page)
+        if self._is_own:
+            pdfium_raw.FPDF_ClosePage(self._page)
+
+    def text_object(self, index: int) -> int:
+        """The address of the object of the page that draws the character; 0 when pdfium made it up."""
+        return _get_text_object(self._address, index) or 0
+
+    def ink_box(self, index: int) -> Rectangle | None:
+        """Around what is drawn of the character."""
+        left, top, right, bottom = self._places
+        if not _get_char_box(self._address, index, left, right, bottom, top):
+            return None
+        return Rectangle(self._numbers[0], self._numbers[3], self._numbers[2], self._numbers[1])
 
     def __len__(self) -> int:
         """Number of characters by pdfium's count; ``text`` may have more or fewer."""

@@ -8,7 +8,7 @@ which they were written.
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -33,7 +33,7 @@ _GAP = 1.2
 @dataclass
 class _Glyph:
     """``position`` in the page's text; ``along`` and ``across`` its line, ``width`` along it, ``size`` of its font.
-    ``marks`` are the positions of the accents above or below it."""
+    ``angle`` is the direction of the line. ``marks`` are the positions of the accents above or below it."""
 
     position: int
     text: str
@@ -41,6 +41,7 @@ class _Glyph:
     across: float
     width: float
     size: float
+    angle: float = 0.0
     marks: list[int] = field(default_factory=list)
 
 
@@ -89,7 +90,7 @@ def in_order(page: PageText, right_to_left: Callable[[str, str], bool]) -> Order
     one from right to left."""
     positions: list[int | str] = []
     previous: list[_Glyph] = []
-    for stretch in sorted(_stretches(page), key=lambda glyphs: min(glyph.position for glyph in glyphs)):
+    for stretch in _in_drawn_order(page):
         if positions and page.text[previous[-1].position] not in _HYPHEN:
             positions += " " if abs(stretch[0].across - previous[0].across) < _SAME_LINE * stretch[0].size else "\r\n"
         positions += _written(page, stretch, right_to_left)
@@ -97,10 +98,24 @@ def in_order(page: PageText, right_to_left: Callable[[str, str], bool]) -> Order
     return OrderedText(page, positions)
 
 
-def _stretches(page: PageText) -> Iterator[list[_Glyph]]:
+def lines(
+    page: PageText, right_to_left: Callable[[str, str], bool], only: Collection[int]
+) -> Iterator[tuple[float, list[int | str]]]:
+    """Pieces of lines without gaps in the order in which they were drawn: the direction of the line (radians,
+    counter-clockwise), and the positions in the page's text, in the order of reading, with the blanks between words. ``only``
+    has the indices of the characters that count."""
+    for stretch in _in_drawn_order(page, only):
+        yield stretch[0].angle, list(_written(page, stretch, right_to_left))
+
+
+def _in_drawn_order(page: PageText, only: Collection[int] | None = None) -> list[list[_Glyph]]:
+    return sorted(_stretches(page, only), key=lambda glyphs: min(glyph.position for glyph in glyphs))
+
+
+def _stretches(page: PageText, only: Collection[int] | None) -> Iterator[list[_Glyph]]:
     """Pieces of lines without gaps, in the direction of the line."""
     by_angle: dict[float, list[_Glyph]] = {}
-    for angle, glyph in _glyphs(page):
+    for angle, glyph in _glyphs(page, only):
         by_angle.setdefault(angle, []).append(glyph)
     for glyphs in by_angle.values():
         for line in _lines(glyphs):
@@ -139,10 +154,12 @@ def _with_marks(line: list[_Glyph]) -> list[_Glyph]:
     return [glyph for glyph in line if not unicodedata.combining(glyph.text)]
 
 
-def _glyphs(page: PageText) -> Iterator[tuple[float, _Glyph]]:
+def _glyphs(page: PageText, only: Collection[int] | None) -> Iterator[tuple[float, _Glyph]]:
     """All that are drawn, with the direction of their lines in radians. Accents go with the letter before them."""
     last: _Glyph | None = None
     for position, index, x, y, angle, box in page.drawn_characters():
+        if only is not None and index not in only:
+            continue
         text = page.text[position]
         is_blank = text.isspace()
         if last is not None and not text.isascii() and unicodedata.combining(text) and not RIGHT_TO_LEFT.match(text):
@@ -156,7 +173,7 @@ def _glyphs(page: PageText) -> Iterator[tuple[float, _Glyph]]:
             width, height = (box.width, box.height) if abs(cos) > abs(sin) else (box.height, box.width)
             size = page.font(index)[1] if is_slanted else _HIGH * height
             glyph = _Glyph(
-                position, text, x * cos + y * sin, y * cos - x * sin, size / 2 if is_slanted else width, size
+                position, text, x * cos + y * sin, y * cos - x * sin, size / 2 if is_slanted else width, size, angle
             )
         if is_blank and glyph.width == 0:
             continue  # pdfium made it up, too.

@@ -306,10 +306,39 @@ def test_pictures_of_pages(client: Any, bus: RecordingBus, drawn: BlobRef) -> No
     assert answer.data == b"\x89PNG drawn"
     assert answer.headers["Cache-Control"] == "private, max-age=3600, immutable"
     (asked,) = bus.requests(rendering.DRAW_PAGE)
-    assert (asked.file, asked.page, asked.width) == (file, 2, 2100)
+    assert (asked.file, asked.page, asked.width, asked.format) == (file, 2, 2400, "png")
     assert bus.requests(submissions.form.FORM_FILE)[0] == submissions.form.FormPage(slug=SLUG, document_uuid="doc-1")
     for number in ("0", "3", "-1", "x"):
         assert client.get(f"/s/{SLUG}/pages/doc-1/{number}.png").status_code == 404
+
+
+def test_a_browser_that_shows_webp_gets_light_pictures(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
+    bus.answers[submissions.form.FORM_FILE] = submissions.form.FormFile(file=drawn, pages=[PageSize(width=1, height=1)])
+    accepted = {"image/avif,image/webp,*/*": "light", "image/png,image/*;q=0.8,*/*;q=0.5": "png"}
+    for header in accepted:
+        answer = client.get(f"/s/{SLUG}/pages/doc-1/1?width=700", headers={"Accept": header})
+        assert answer.headers["Vary"] == "Accept"
+    assert [(asked.width, asked.format) for asked in bus.requests(rendering.DRAW_PAGE)] == [
+        (800, "light"),
+        (800, "png"),
+    ]
+
+
+def test_the_text_of_pages(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:
+    file = BlobRef(key="templates/x", sha256="0" * 64, size=1, media_type="application/pdf")
+    pages = [PageSize(width=595, height=842)] * 2
+    bus.answers[rendering.READ_TEXT] = blobs.put(b'{"language":null,"pages":[]}', "application/json", "rendering/")
+    for footer, more in (("", {}), ("Signed by <b>", {"footer": "Signed by <b>"})):
+        bus.answers[submissions.form.FORM_FILE] = submissions.form.FormFile(file=file, pages=pages, footer=footer)
+        answer = client.get(f"/s/{SLUG}/text/doc-1/2")
+        assert answer.json == {"language": None, "pages": [], **more}
+        assert answer.mimetype == "application/json"
+        assert answer.headers["Cache-Control"] == "private, max-age=3600, immutable"
+        again = client.get(f"/s/{SLUG}/text/doc-1/2", headers={"If-None-Match": answer.headers["ETag"]})
+        assert again.status_code == 304
+    assert bus.requests(rendering.READ_TEXT) == [rendering.ReadText(file=file, first=2)] * 2
+    for number in ("0", "3", "-1", "x"):
+        assert client.get(f"/s/{SLUG}/text/doc-1/{number}").status_code == 404
 
 
 def test_a_slash_at_the_end_does_no_harm(client: Any) -> None:
@@ -331,7 +360,8 @@ def test_a_prefix_in_the_base_url_is_in_every_address(make_pages: MakePages, bus
     form: Any = client.get(f"/s/{SLUG}/form").json
     (document,) = form["documents"]
     assert document["url"] == "/sign/file/t/n.pdf"
-    assert document["pages"][0]["url"] == f"/sign/s/{SLUG}/pages/d/1.png"
+    assert document["pages"][0]["url"] == f"/sign/s/{SLUG}/pages/d/1"
+    assert document["text_url"] == f"/sign/s/{SLUG}/text/d"
     assert 'src="/sign/static/' in client.get(f"/s/{SLUG}").text
 
 
