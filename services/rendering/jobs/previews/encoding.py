@@ -25,8 +25,8 @@ _MOST_SQUARES = 10_000
 _FEW = 16
 """Colours. With more, PNG has never been the smaller one."""
 
-_QUALITY = 92
-_WORTH = 0.5
+_QUALITY = 90
+_WORTH = 0.7
 """Lossy is taken when it has no more than this share of the exact picture's bytes."""
 
 
