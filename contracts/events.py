@@ -276,6 +276,15 @@ class DocumentArchived(Tolerant):
     archive_until: Moment
 
 
+class ArchivingDue(Tolerant):
+    """Files that were sealed before there were archive time-stamps are to have one from now on: by their names in
+    DocumentArchived."""
+
+    submission_id: int
+    seal_id: str
+    files: dict[str, BlobRef]
+
+
 class DocumentsStamped(DocumentsSealed):
     """Duty stamps came after the documents of ``seal_id`` were told as sealed: all documents again, in their later version,
     and the audit trail with what it says of the stamps. The earlier files are still what they were."""
@@ -393,6 +402,7 @@ DOCUMENTS_STAMPED = Event("rendering", "documents.stamped", DocumentsStamped)
 STAMP_BALANCE_LOW = Event("rendering", "stamp_balance.low", StampBalanceLow)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
+ARCHIVING_DUE = Event("submissions", "archiving.due", ArchivingDue)
 DOCUMENT_ARCHIVED = Event("rendering", "document.archived", DocumentArchived)
 STATEMENT_SIGNED = Event("rendering", "statement.signed", StatementSigned)
 MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)

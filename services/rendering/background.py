@@ -128,6 +128,9 @@ def sweep(database: Database, blobs: BlobStore) -> None:
         for key in certsigning.prepared_keys(certsign):
             blobs.delete(key)
         database.write(certsigning.forget, certsign.id)
+    for waiting in database.read(seals.without_stamps, without_leaps(LIMIT) - seals.GIVEN_UP_AFTER):
+        for key in database.write(seals.give_up, waiting.id, now()):
+            blobs.delete(key)
     for seal in database.read(seals.over, without_leaps(LIMIT) - LIMIT):
         for key in seals.kept_keys(seal):
             blobs.delete(key)

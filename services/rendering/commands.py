@@ -18,6 +18,7 @@ from contracts.events import (
     DOCUMENTS_SEALED,
     DOCUMENTS_STAMPED,
     STATEMENT_SIGNED,
+    ArchivingDue,
     DocumentArchived,
     DocumentsFailed,
     DocumentsSealed,
@@ -221,19 +222,7 @@ def keep_archived(
 ) -> None:
     """Have these files renewed when it is time, in place of what there was of the same documents."""
     for archive in archives:
-        row = {
-            "submission_id": submission_id,
-            "seal_id": seal_id,
-            "document": archive.document,
-            "file": archive.file.model_dump(mode="json"),
-            "version": 0,
-            "until": archive.until,
-            "candidates": [],
-            "created_at": now,
-            "next_attempt_at": archive.due,
-            "state": "due",
-            "attempts": 0,
-        }
+        row = _new_archive(submission_id, seal_id, archive, now)
         replaced = {name: row[name] for name in ("file", "until", "next_attempt_at", "state", "attempts")}
         session.execute(
             insert_into(session, ArchivedFile)
@@ -264,6 +253,34 @@ def _archive_stamped(
                 row.state, row.finished_at = "done", now
         versions[row.document] = row.version
     return versions
+
+
+def accept_archiving(session: Session, envelope: Envelope, due: ArchivingDue, now: datetime) -> None:
+    """Have files that were sealed without an archive time-stamp get one, however often the event comes."""
+    if not first_time(session, "archive", envelope.id) or _was_erased(session, due.submission_id, envelope):
+        return
+    rows = [
+        _new_archive(due.submission_id, due.seal_id, ArchiveDue(document, file, None, now), now)
+        for document, file in due.files.items()
+    ]
+    session.execute(insert_into(session, ArchivedFile).values(rows).on_conflict_do_nothing())
+    leave_work(session, ArchivedFile.__tablename__)
+
+
+def _new_archive(submission_id: int, seal_id: str, archive: ArchiveDue, now: datetime) -> dict[str, Any]:
+    return {
+        "submission_id": submission_id,
+        "seal_id": seal_id,
+        "document": archive.document,
+        "file": archive.file.model_dump(mode="json"),
+        "version": 0,
+        "until": archive.until,
+        "candidates": [],
+        "created_at": now,
+        "next_attempt_at": archive.due,
+        "state": "due",
+        "attempts": 0,
+    }
 
 
 def plan_archive(session: Session, archive_id: int, sha256: str, key: str) -> bool:
@@ -335,7 +352,7 @@ def retry_dutystamp(
     """Have stamps that failed tried again, however often the event comes. Without an account, whose settings nobody can read,
     it is only noted."""
     if first_time(session, "dutystamp", envelope.id) and account is not None:
-        seals.retry(session, retried.seal_id, retried.order, account, now)
+        seals.retry(session, retried.submission_id, retried.seal_id, retried.order, account, now)
 
 
 def retry_certsign(session: Session, envelope: Envelope, retried: CertsignRetried, now: datetime) -> None:

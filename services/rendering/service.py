@@ -14,11 +14,13 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid
 from contracts.events import (
+    ARCHIVING_DUE,
     CERTSIGN_RETRIED,
     DUTYSTAMP_RETRIED,
     SEALING_DUE,
     STATEMENT_DUE,
     SUBMISSION_ERASED,
+    ArchivingDue,
     Erased,
     StatementDue,
 )
@@ -302,6 +304,10 @@ class RenderingService:
     @subscribes(CERTSIGN_RETRIED)
     def on_certsign_retried(self, envelope: Envelope, data: CertsignRetried) -> None:
         self.context.database.take_on(commands.retry_certsign, envelope, data, now())
+
+    @subscribes(ARCHIVING_DUE)
+    def on_archiving_due(self, envelope: Envelope, data: ArchivingDue) -> None:
+        self.context.database.take_on(commands.accept_archiving, envelope, data, now())
 
     @subscribes(DUTYSTAMP_RETRIED)
     def on_dutystamp_retried(self, envelope: Envelope, data: DutystampRetried) -> None:

@@ -29,6 +29,9 @@ EXPIRED_AT_ONCE = 40
 LOOKED_UP_AT_ONCE = 1_000
 """Submissions that are due: to look them up costs more, the more there are, so that it is not done for each transaction."""
 
+ARCHIVED_AT_ONCE, ARCHIVED_EVERY = 50, timedelta(seconds=10)
+"""Submissions whose files are to get archive time-stamps later: some 18,000 an hour, each of which costs time-stamps."""
+
 REMOVALS_KEPT = timedelta(days=7)
 CLOCK_BELIEVED_AFTER = timedelta(minutes=1)
 """A clock that was put forward may be put back at once; what has expired stays expired."""
@@ -57,7 +60,10 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         database.write(reminders.remind, row, site, now())
         return Done()
 
+    earlier = [Every("archive earlier documents", ARCHIVED_EVERY, EarlierDocuments(database).portion)]
+
     return [
+        *(earlier if settings.archive_earlier_documents else []),
         Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expiry.portion),
         DueWork(
             "reminders",
@@ -87,6 +93,23 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             scheduled=True,
         ),
     ]
+
+
+class EarlierDocuments:
+    """Has files of earlier submissions get archive time-stamps, from the first submission on, at a pace that leaves time for
+    others. Each is asked for once, also when that begins anew with each start."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._after = 0
+
+    def portion(self) -> None:
+        """The next portion; nothing when all were looked at."""
+        last, asked = self._database.write(followups.archive_earlier, self._after, ARCHIVED_AT_ONCE)
+        if last is None:
+            return
+        self._after = last
+        log.info("archives.asked_for", submissions=asked, up_to=last)
 
 
 class Expiry:

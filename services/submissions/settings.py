@@ -38,6 +38,10 @@ class Settings(ServiceSettings):
     expiry_sweep_seconds: float = Field(
         5.0, gt=0, description="Time between two looks for submissions that have expired"
     )
+    archive_earlier_documents: bool = Field(
+        False,
+        description="Have documents that were sealed before PADES_LEVEL=B-LTA was set get archive time-stamps, too",
+    )
     sealing_reminder_seconds: float = Field(
         60.0, gt=0, description="Age of an unanswered sealing order after which it is sent again; doubles each time"
     )

@@ -17,6 +17,10 @@ from services.rendering.rules import domain
 from services.rendering.stamping import orders
 from services.rendering.stamping.accounts import Account
 
+GIVEN_UP_AFTER = timedelta(days=90)
+"""After the documents were told without their stamps: then what is needed to make the later version is forgotten, with the
+values and addresses that are in it."""
+
 LOOKED_AFTER = timedelta(hours=1)
 """A change of its stamps makes the job due at once; this is for whom it was not told to, as an earlier seal job of the
 submission."""
@@ -69,6 +73,36 @@ def over(session: Session, before: datetime) -> list[StampedSeal]:
         .where(SealJob.finished_at < before, SealJob.swept)
     )
     return list(session.scalars(ended.order_by(StampedSeal.id).limit(100)))
+
+
+def without_stamps(session: Session, before: datetime) -> list[StampedSeal]:
+    """Seals that were told as sealed before that moment, and whose stamps nobody tries any more."""
+    told = (
+        sa.select(StampedSeal)
+        .join(SealJob, SealJob.id == StampedSeal.id)
+        .where(StampedSeal.told_at < before, SealJob.state == "due", SealJob.leased_by.is_(None))
+    )
+    rows = session.scalars(told.order_by(StampedSeal.id).limit(100))
+    return [row for row in rows if _is_given_up(session, row)]
+
+
+def _is_given_up(session: Session, row: StampedSeal) -> bool:
+    if row.state != "done":
+        return row.state == "parked"
+    stamped = all(file.stamped for file in orders.stamped_files(session, row.submission_id))
+    return not stamped and orders.is_settled(session, row.submission_id)
+
+
+def give_up(session: Session, job_id: int, now: datetime) -> list[str]:
+    """Forget what the seal job would still need to make the version with stamps, which nobody has asked for in a long time. A
+    serial that was bought goes to the pool. Returns blobs to remove."""
+    row = session.scalar(sa.select(StampedSeal).where(StampedSeal.id == job_id).with_for_update())
+    job = session.scalar(sa.select(SealJob).where(SealJob.id == job_id).with_for_update())
+    if row is None or job is None or job.state != "due" or job.leased_by is not None or not _is_given_up(session, row):
+        return []
+    row.order, row.state, row.finished_at = None, "done", row.finished_at or now
+    job.request, job.state, job.finished_at = None, "done", now
+    return orders.erase(session, row.submission_id)
 
 
 def begin(session: Session, job: SealJob, request: SealRequest, now: datetime) -> StampedSeal:
@@ -135,10 +169,29 @@ def tell(session: Session, row: StampedSeal, now: datetime) -> None:
         orders.wake_seal_job(session, row.seal_id, now)
 
 
-def retry(session: Session, seal_id: str, order: DutystampOrder, account: Account, now: datetime) -> None:
+def _tell_too_late(session: Session, submission_id: int, seal_id: str, order: DutystampOrder, now: datetime) -> None:
+    """Nothing is kept any more that stamps could be put onto, unless the seal job is only about to begin."""
+    job = session.scalar(sa.select(SealJob).where(SealJob.seal_id == seal_id))
+    if job is not None and job.state != "done":
+        return
+    days = GIVEN_UP_AFTER.days
+    failed = DutystampState(
+        status=DutystampStatus.FAILED,
+        provider=order.provider,
+        message=f"It is too late for stamps: nobody had them tried again within {days} days, and what they need is gone",
+        at=now,
+    )
+    changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=failed)
+    emit(session, DUTYSTAMP_CHANGED, changed, subject=f"submission:{submission_id}")
+
+
+def retry(
+    session: Session, submission_id: int, seal_id: str, order: DutystampOrder, account: Account, now: datetime
+) -> None:
     """Have what failed tried again now, with the account's settings of today."""
     row = session.scalar(sa.select(StampedSeal).where(StampedSeal.seal_id == seal_id).with_for_update())
     if row is None or row.order is None:
+        _tell_too_late(session, submission_id, seal_id, order, now)
         return
     row.order = {**row.order, "settings": order.settings, "provider": order.provider}
     if row.state == "parked":

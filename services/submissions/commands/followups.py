@@ -7,8 +7,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.blobs import BlobRef
 from contracts.events import (
+    ARCHIVING_DUE,
     COMBINED_FILE,
+    ArchivingDue,
     DocumentArchived,
     DocumentsFailed,
     DocumentsSealed,
@@ -19,7 +22,7 @@ from contracts.events import (
     StatementSigned,
 )
 from contracts.evidence import statements as stated
-from contracts.runtime.bus.outbox import first_time
+from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.data.database import inserting_together
 from contracts.types import SealingStatus, SubmissionStatus, iso
 from services.submissions.commands import erasing, providers
@@ -152,6 +155,26 @@ def accept_archived(session: Session, event_id: str, archived: DocumentArchived,
         "archives": {**archives, archived.document: newest},
     }
     erasing.remove_blobs(session, row.id, [replaced["key"]], now, at=later)
+
+
+def archive_earlier(session: Session, after: int, limit: int) -> tuple[int | None, int]:
+    """Ask for archive time-stamps of files that were sealed without, of the next submissions after that id; of each once. A
+    seal without a time-stamp cannot have one. Returns the last id, None when there are no more, and how many were asked for."""
+    sealed = sa.select(SubmissionRow).where(SubmissionRow.id > after, SubmissionRow.results.is_not(None))
+    rows = session.scalars(sealed.order_by(SubmissionRow.id).limit(limit).with_for_update()).all()
+    asked = 0
+    for row in rows:
+        results = row.results or {}
+        known = {"archives", "archive_versions", "archives_asked_for"} & results.keys()
+        if known or row.pades_level in (None, "B-B") or row.seal_id is None or "audit_trail" not in results:
+            continue
+        files = {document["uuid"]: BlobRef.model_validate(document["file"]) for document in results["documents"]}
+        files[""] = BlobRef.model_validate(results["audit_trail"])
+        due = ArchivingDue(submission_id=row.id, seal_id=row.seal_id, files=files)
+        emit(session, ARCHIVING_DUE, due, subject=f"submission:{row.id}")
+        row.results = {**results, "archives_asked_for": True}
+        asked += 1
+    return (rows[-1].id if rows else None), asked
 
 
 def _sealed_file(results: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -10,8 +10,15 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from contracts.envelope import Envelope
-from contracts.events import DOCUMENT_ARCHIVED, DOCUMENTS_SEALED, DocumentArchived, DocumentsSealed, Erased
-from contracts.runtime.clock import uuid7
+from contracts.events import (
+    DOCUMENT_ARCHIVED,
+    DOCUMENTS_SEALED,
+    ArchivingDue,
+    DocumentArchived,
+    DocumentsSealed,
+    Erased,
+)
+from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import Done, DueWork, Park, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
@@ -347,6 +354,33 @@ def test_what_cannot_be_archived_yet_is_later(
         assert len(archived_events(database)) == 2
     finally:
         workshop.close()
+
+
+def test_what_was_sealed_before_gets_archive_time_stamps_when_it_is_asked_for(
+    database: Database, blobs: BlobStore, keys: Path, own: Settings, made: Workshop, tsa: Authority
+) -> None:
+    plain = settings(keys, tsa_url=tsa.url, tsa_timeout=2)
+    order(database, seal_request(blobs))
+    work_on(database, SealWork(plain, blobs, made.renderer, made.sealer, database))
+    (event,) = told(database)
+    sealed = DocumentsSealed.model_validate(event["data"])
+    files = {sealed.documents[0].uuid: sealed.documents[0].file, "": sealed.audit_trail}
+    due = ArchivingDue(submission_id=7, seal_id=sealed.seal_id, files=files)
+    envelope = Envelope(
+        id=uuid7(), type="archiving.due", source="submissions", subject="submission:7", occurred_at=now(), data={}
+    )
+    for one in (envelope, envelope, envelope.model_copy(update={"id": uuid7()})):
+        database.write(commands.accept_archiving, one, due, now())
+    renew(database, ArchiveWork(own, blobs, database, made.archiver))
+    events = {event.document: event for event in archived_events(database)}
+    assert {name: event.version for name, event in events.items()} == {"d0": 1, "": 1}
+    for name, event in events.items():
+        data = blobs.get(event.file)
+        assert data.startswith(blobs.get(files[name]))
+        assert_level(data, made, tsa, stamps=1)
+    database.write(commands.erase, envelope.model_copy(update={"id": uuid7()}), Erased(submission_id=7), now())
+    database.write(commands.accept_archiving, envelope.model_copy(update={"id": uuid7()}), due, now())
+    assert count_of_files(database) == 0, "it was erased"
 
 
 def test_without_an_authority_files_wait(database: Database, blobs: BlobStore, own: Settings, made: Workshop) -> None:

@@ -31,7 +31,7 @@ from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
 from services.rendering.rules import domain
 from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.signatures.workshop import Workshop
-from services.rendering.stamping import accounts, stages
+from services.rendering.stamping import accounts, seals, stages
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering import stamp_orders
 from tests.support.rendering.certificates_at_providers import RemoteKey
@@ -297,6 +297,39 @@ def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
     job = suite.database.read(queries.job, "seal-1")
     assert job is not None
     assert (job.state, job.request) == ("done", None)
+
+
+@pytest.mark.parametrize("how", ["not ordered", "not bought", "one of two"])
+def test_stamps_that_nobody_has_tried_again_are_given_up_and_the_request_is_forgotten(
+    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    house.books.quota = {"not ordered": 9, "not bought": 0, "one of two": 1}[how]
+    pages = [document(line("x"), media=(0, 0, 60, 60))] if how == "not ordered" else [contract_pdf(1), contract_pdf(2)]
+    asked(suite, *pages, dutystamp=ordered(house), values=[])
+    suite.run()
+    early = suite.sealed()
+    swept(suite, monkeypatch)
+    job = suite.database.read(queries.job, "seal-1")
+    assert job is not None
+    assert job.request is not None, "somebody may have it tried again"
+    assert files(tmp_path, "kept-") != []
+    past = now() - seals.GIVEN_UP_AFTER - timedelta(minutes=20)
+    suite.database.write(lambda session: session.execute(sa.update(StampedSeal).values(told_at=past)))
+    swept(suite, monkeypatch)
+    job = suite.database.read(queries.job, "seal-1")
+    assert job is not None
+    assert (job.state, job.request) == ("done", None)
+    assert files(tmp_path, "kept-") == files(tmp_path, "stamp-") == []
+    assert [count(suite.database, table) for table in (StampedSeal, DutyStamp)] == [0, 0]
+    for file in (*(one.file for one in early.documents), early.audit_trail):
+        assert suite.blobs.get(file)
+    house.books.quota = 100
+    retried(suite, ordered(house))
+    suite.pass_time()
+    suite.run()
+    assert suite.stamps()[-1].status == "failed"
+    assert "too late for stamps" in (suite.stamps()[-1].message or "")
+    assert DOCUMENTS_STAMPED.type not in suite.kinds()
 
 
 @KILLED

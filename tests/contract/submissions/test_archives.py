@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.events import COMBINED_FILE, DocumentArchived, DocumentsSealed, DocumentsStamped
+from contracts.events import COMBINED_FILE, ArchivingDue, DocumentArchived, DocumentsSealed, DocumentsStamped
 from contracts.runtime.clock import uuid7
+from services.submissions.background import EarlierDocuments
 from services.submissions.commands import followups
 from tests.support.material.submissions import SITE, Desk, blob, sealed
 
@@ -144,6 +145,29 @@ def test_of_an_erased_submission_it_is_removed(desk: Desk) -> None:
         accepted.audit_trail.key,
         accepted.documents[0].file.key,
     }
+
+
+def test_earlier_documents_are_asked_for_once(desk: Desk) -> None:
+    plain = desk.signed()
+    first = sealed(plain.id, desk.column(plain.id, "seal_id")).model_copy(update={"pades_level": "B-T"})
+    desk.database.write(followups.accept_sealed, uuid7(), first, SITE, desk.now)
+    without_time_stamp = desk.signed()
+    desk.seal(without_time_stamp.id)
+    complete(desk)
+    desk.signed()
+    earlier = EarlierDocuments(desk.database)
+    for _ in range(3):
+        earlier.portion()
+    EarlierDocuments(desk.database).portion()  # as after a restart
+    assert desk.count("archiving.due") == 1
+    bodies = [json.loads(row.body) for row in desk.rows("SELECT CAST(body AS TEXT) AS body FROM outbox")]
+    (asked,) = [body for body in bodies if body["type"] == "archiving.due"]
+    due = ArchivingDue.model_validate(asked["data"])
+    assert due.files == {first.documents[0].uuid: first.documents[0].file, "": first.audit_trail}
+    assert desk.get(plain.id).archive_until is None
+    for name in due.files:
+        accept(desk, archived(first, name, 1))
+    assert desk.get(plain.id).archive_until == SECOND
 
 
 def test_without_archive_time_stamps_there_is_no_date(desk: Desk) -> None:
