@@ -42,8 +42,12 @@ class Gaps(Loop):
         self._bus = bus
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
+        self._none_at: int | None = None
 
     def turn(self) -> float:
+        changes = self._database.changes()
+        if changes is not None and changes == self._none_at:
+            return self.poll_seconds
         gaps = self._database.read(queries.gaps, now() - PATIENCE + clock.put_back())
         self._failures = {gap.subject: self._failures.get(gap.subject, 0) for gap in gaps}
         self._next = {gap.subject: self._next.get(gap.subject, 0.0) for gap in gaps}
@@ -52,6 +56,7 @@ class Gaps(Loop):
             if gap.owner not in away and time.monotonic() >= self._next[gap.subject] and not self._close(gap):
                 away.add(gap.owner)
         count, oldest = self._database.read(queries.waiting_arrivals)
+        self._none_at = None if count else changes
         WAITING.set(count)
         OLDEST.set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
         return self.poll_seconds

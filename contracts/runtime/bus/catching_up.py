@@ -114,7 +114,7 @@ class CatchingUp(Loop):
                 log.warning("events.another_epoch", service=self._service, owner=owner, epoch=page.epoch)
             if _moved(cursor, page, kinds):
                 self._database.write_unsynced(_note, owner, page, kinds, now() + self._every)
-            cursor, sought = self._database.read(_cursor, owner)
+                cursor, sought = self._database.read(_cursor, owner)
             more = page.more
 
     def _next_page(self, cursor: Row[Any] | None, kinds: list[str]) -> rpc.WalkEvents:

@@ -58,13 +58,19 @@ class Relay(Loop):
         self.table = outbox.name
         self._renew_at = datetime.min.replace(tzinfo=UTC)
         self._next_survey = 0.0
+        self._empty_at: int | None = None
 
     def turn(self) -> float:
+        changes = self._database.changes()
+        if changes is not None and changes == self._empty_at:
+            return self.poll_seconds
+        self._empty_at = None
         if self._database.sqlite:
             published = self._turn_with_lease()
         else:
             published = self._database.write_unsynced(self._turn_with_lock)
-        self._measure()
+        if self._measure() == 0:
+            self._empty_at = changes
         return 0.0 if published == BATCH else self.poll_seconds
 
     def _turn_with_lock(self, session: Session) -> int:
@@ -115,15 +121,16 @@ class Relay(Loop):
             log.warning("outbox.not_confirmed", service=self._service, events=len(rows) - confirmed)
         return outcomes
 
-    def _measure(self) -> None:
-        """For the metrics, once a second is often enough."""
+    def _measure(self) -> int | None:
+        """For the metrics, once a second is often enough; returns how many wait, if it looked."""
         if time.monotonic() < self._next_survey:
-            return
+            return None
         self._next_survey = time.monotonic() + 1
         waiting, oldest, unroutable = self._database.read(_survey)
         WAITING.labels(self._service).set(waiting)
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
         UNROUTABLE.labels(self._service).set(unroutable)
+        return waiting
 
 
 def _confirmed(outcomes: dict[str, str]) -> int:

@@ -58,6 +58,9 @@ _GATHERING = 0.02
 
 _ERROR_LENGTH = 2000
 
+_LONGEST_QUIET = 30.0
+"""Seconds after which a loop looks although nothing has changed."""
+
 
 class DueRow:
     """Columns of a row that is work to be done; mix into a declarative class that has its own primary key.
@@ -179,6 +182,16 @@ class _Ended:
     state: str | None = None
     tried: bool = False
     apart: bool = False
+
+
+@dataclass(frozen=True)
+class _Quiet:
+    """A look found nothing to do and nobody at work. So it stays until ``until``, if ``Database.changes`` says no other number.
+    ``ends``, in monotonic seconds, is for what nobody thought of."""
+
+    changes: int
+    until: datetime | None
+    ends: float
 
 
 @sa.event.listens_for(Session, "after_flush")
@@ -319,10 +332,17 @@ class DueWork(Loop):
         self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
+        self._quiet: _Quiet | None = None
         # Compiled once: building a statement costs more than running it.
         self._look = (
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
         )
+        taken = (
+            is_due(row),
+            row.leased_by.is_not(None),
+            sa.or_(row.next_attempt_at <= MOMENT, row.next_attempt_at <= FRESH),
+        )
+        self._taken = sa.select(sa.literal(1)).where(*taken).limit(1)
         self._lease_rows = self._leasing()
         self._rows = self._by_keys().with_for_update()
         self._free_rows = self._by_keys().with_for_update(skip_locked=True)
@@ -330,11 +350,15 @@ class DueWork(Loop):
 
     def turn(self) -> float:
         hinted, self._hinted = self._hinted, False
+        changes = self._database.changes()
+        if not hinted and (pause := self._quiet_for(changes)) > 0:
+            return pause
+        self._quiet = None
         self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_leases()
         free = self._concurrency - self._busy()
-        rows, pause = self._due(free, hinted) if free > 0 else ([], self.poll_seconds)
+        rows, pause = self._due(free, hinted, changes) if free > 0 else ([], self.poll_seconds)
         wave = _Wave(len(rows))
         for row in rows:
             attempt = self._begun(row, wave)
@@ -346,6 +370,16 @@ class DueWork(Loop):
     def finish(self) -> None:
         for thread in list(self._running):
             thread.join()
+
+    def _quiet_for(self, changes: int | None) -> float:
+        """For how many seconds nothing can be due unless the database changes; 0 when that has to be looked up."""
+        quiet = self._quiet
+        if quiet is None or quiet.changes != changes or time.monotonic() > quiet.ends:
+            return 0.0
+        if clock.put_back_in_all() != self._put_back:
+            return 0.0
+        wait = self.poll_seconds if quiet.until is None else (quiet.until - now()).total_seconds()
+        return min(wait, self.poll_seconds)
 
     def _begun(self, row: Any, wave: _Wave) -> _UnderWay:
         moment, lease = time.monotonic(), self._lease.total_seconds()
@@ -364,19 +398,26 @@ class DueWork(Loop):
             log.error("due_work.stuck", work=self.name, attempts=overdue)
         return len(under_way) - min(overdue, 3 * self._concurrency)
 
-    def _due(self, limit: int, hinted: bool) -> tuple[list[Any], float]:
+    def _due(self, limit: int, hinted: bool, changes: int | None) -> tuple[list[Any], float]:
         """Looks before it claims, unless it was hinted that there is something: on SQLite a transaction that may write makes
         every other writer wait, for nothing."""
-        pause = 0.0 if hinted else self._database.read(self._seconds_until_due, limit)
+        pause = 0.0 if hinted else self._database.read(self._seconds_until_due, limit, changes)
         return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
-    def _seconds_until_due(self, session: Session, limit: int) -> float:
+    def _seconds_until_due(self, session: Session, limit: int, changes: int | None) -> float:
         times = self._times()
         if self._lanes is not None:
             plan, wait = self._lanes.plan(session, times, limit)
-            return 0.0 if plan else self._pause(wait)
-        soonest = session.scalar(self._look, {"leases_over": times["leases_over"]})
-        return self._pause((soonest - times["fresh"]).total_seconds() if soonest else None)
+            if plan:
+                return 0.0
+        else:
+            soonest = session.scalar(self._look, {"leases_over": times["leases_over"]})
+            wait = (soonest - times["fresh"]).total_seconds() if soonest else None
+        # A lease ends without a change of the database.
+        if changes is not None and not self._running and session.scalar(self._taken, times) is None:
+            until = None if wait is None else times["moment"] + timedelta(seconds=wait)
+            self._quiet = _Quiet(changes, until, time.monotonic() + _LONGEST_QUIET)
+        return self._pause(wait)
 
     def _pause(self, wait: float | None) -> float:
         return self.poll_seconds if wait is None else max(0.0, wait)

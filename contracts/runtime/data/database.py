@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
@@ -107,6 +108,8 @@ class Database:
         # SQLite has one write lock, and whoever waits for it only looks now and then: those of this process queue up here,
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
         self._turn = threading.Lock()
+        self._watching: sqlite3.Connection | None = None
+        self._watch = threading.Lock()
         self.on_commit: list[Callable[[Set[str]], None]] = []
 
     @property
@@ -153,6 +156,26 @@ class Database:
         for callback in self.on_commit:
             callback(tables)
 
+    def changes(self) -> int | None:
+        """A number that is another one when anything was committed since it was asked for last, by whatever process; None on
+        PostgreSQL, which has none. Who waits for rows asks this first: it costs a fiftieth of a read."""
+        if not self.sqlite or not self.url.database:
+            return None
+        with self._watch:
+            try:
+                if self._watching is None:
+                    address = f"{Path(self.url.database).absolute().as_uri()}?mode=rw"
+                    self._watching = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+                return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+            except sqlite3.Error:  # whoever then looks is told what is wrong
+                self._end_watch()
+                return None
+
+    def _end_watch(self) -> None:
+        if self._watching is not None:
+            self._watching.close()
+            self._watching = None
+
     def ping(self) -> None:
         """Raises ServiceError("unavailable") when the database does not answer."""
         self.read(lambda session: session.execute(sa.text("SELECT 1")).scalar())
@@ -161,6 +184,8 @@ class Database:
         """Close all connections."""
         for engine in list(self._engines.values()):
             engine.dispose()
+        with self._watch:
+            self._end_watch()
 
     def _written(self, use_case: Callable[..., Any], args: Any, kwargs: Any, options: dict[str, bool]) -> Any:
         with self._in_turn():

@@ -94,6 +94,28 @@ def relaying(site: Site, *, relays: int = 1) -> Iterator[None]:
             each.close()
 
 
+def test_an_empty_outbox_is_read_again_when_the_database_has_changed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL does not say whether it has."""
+    looks: list[Any] = []
+    waiting = relay._waiting
+    monkeypatch.setattr(relay, "_waiting", lambda *look: looks.append(look) or waiting(*look))
+    outgoing = Publisher(site.broker.amqp_url, name="relay").start()
+    wait_until(lambda: outgoing.connected, what="the connection")
+    loop = Relay("specimen", site.database, outgoing)
+    loop.turn()
+    for _ in range(10):
+        assert loop.turn() == loop.poll_seconds
+    assert len(looks) == (1 if site.database.sqlite else 11)
+    site.emit("first")
+    loop.turn()
+    site.emit("second")
+    loop.turn()
+    outgoing.close()
+    assert site.keys() == ["first", "second"]
+
+
 def test_what_is_on_the_wire(site: Site) -> None:
     with observe.request("request-1"):
         site.database.write(

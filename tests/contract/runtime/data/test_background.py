@@ -19,7 +19,7 @@ import tests.support.services.specimens
 from contracts.errors import ServiceError
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data import holder
+from contracts.runtime.data import background, holder
 from contracts.runtime.data.background import Done, DueRow, DueWork, Every, Park, Retry
 from contracts.runtime.data.database import BigId, Database, metadata
 from contracts.runtime.data.lanes import Lanes
@@ -201,6 +201,70 @@ def test_work_that_is_due_later_is_not_polled_for(database: Database) -> None:
     with running(work(database, lambda _: Done()), poll=3600):
         wait_until(lambda: job(database, identifier).state == "done", what="its time")
     assert time.monotonic() - began >= 0.4
+
+
+@pytest.fixture
+def reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that grows with each read of the database."""
+    made: list[Any] = []
+    read = database.read
+    monkeypatch.setattr(database, "read", lambda *query: made.append(query) or read(*query))
+    return made
+
+
+def test_where_nothing_changes_nothing_is_read_and_what_another_process_leaves_is_found(
+    database: Database, reads: list[Any]
+) -> None:
+    """PostgreSQL does not say whether anything has changed."""
+    attempts: list[int] = []
+    loop = work(database, lambda row: attempts.append(row.id) or Done())
+    loop.turn()
+    before = len(reads)
+    for _ in range(10):
+        assert loop.turn() == loop.poll_seconds
+    assert len(reads) == (before if database.sqlite else before + 10)
+    other = Database(database.url.render_as_string(hide_password=False))
+    identifier = other.write(add)
+    other.write(add, next_attempt_at=now() + LONG)
+    other.dispose()
+    loop.turn()
+    loop.finish()
+    assert attempts == [identifier]
+
+
+def test_where_nothing_changes_what_is_planned_comes_in_time(database: Database, reads: list[Any]) -> None:
+    attempts: list[int] = []
+    loop = work(database, lambda row: attempts.append(row.id) or Done())
+    identifier = database.write(add, next_attempt_at=now() + timedelta(seconds=0.5))
+    pauses = [loop.turn(), loop.turn()]
+    assert all(0 < pause <= 0.5 for pause in pauses)
+    time.sleep(pauses[-1])
+    while not attempts:
+        loop.turn()
+        loop.finish()
+    assert attempts == [identifier]
+
+
+def test_where_nothing_changes_a_lease_ends(database: Database) -> None:
+    """Of a process elsewhere that is no more."""
+    attempts: list[int] = []
+    loop = work(database, lambda row: attempts.append(row.id) or Done())
+    taken = {"leased_until": now() + timedelta(seconds=0.3), "leased_by": "elsewhere/pid:[1]/1/1", "attempts": 1}
+    identifier = database.write(add, **taken)
+    wait_until(lambda: loop.turn() and attempts, within=5, what="the end of the lease")
+    loop.finish()
+    assert attempts == [identifier]
+
+
+def test_where_nothing_changes_a_clock_that_is_put_back_is_noticed(
+    database: Database, reads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = work(database, lambda _: Done())
+    loop.turn()
+    before = len(reads)
+    monkeypatch.setattr(background.clock, "put_back_in_all", lambda: timedelta(hours=1))
+    loop.turn()
+    assert len(reads) > before
 
 
 def test_a_lease_that_ran_out_is_taken_over_and_the_late_outcome_is_dropped(database: Database) -> None:

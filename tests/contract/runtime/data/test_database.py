@@ -202,6 +202,33 @@ def test_a_deadlock_is_solved_by_doing_it_again(database: Database) -> None:
     assert len(tries) == 3
 
 
+def test_whoever_waits_is_told_cheaply_whether_anything_was_committed(database: Database) -> None:
+    def add(session: Session, name: str) -> None:
+        session.add(Thing(name=name))
+
+    def undone(session: Session) -> None:
+        session.execute(Thing.__table__.insert().values(name="undone"))
+        session.rollback()
+
+    if not database.sqlite:
+        assert database.changes() is None
+        return
+    numbers = [database.changes()]
+    database.read(lambda session: session.scalars(sa.select(Thing)).all())
+    database.write(undone)
+    assert database.changes() == numbers[0]
+    database.write(add, "one")
+    numbers.append(database.changes())
+    other = Database(str(database.url))
+    other.write_unsynced(add, "two")
+    other.dispose()
+    numbers.append(database.changes())
+    assert None not in numbers
+    assert len(set(numbers)) == 3
+    database.dispose()  # and asked again, it looks again
+    assert database.changes() is not None
+
+
 def test_writers_side_by_side_are_never_told_that_it_is_locked(database: Database) -> None:
     """F29."""
 
