@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -31,7 +34,7 @@ from tests.support.rendering.provider_suite import Suite, asked, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig
 from tests.support.rendering.stamp_orders import house, stamp_keys
-from tests.support.servers import csc_provider
+from tests.support.servers import csc_provider, tls_front
 from tests.support.servers.csc_provider import LOOPBACK
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.migrated import migrated
@@ -161,6 +164,44 @@ def test_a_wrong_pin_is_tried_once_by_all_processes_together_on_postgresql(
     assert [state.status for state in suite.states()] == ["failed"] * 6
     assert list(provider.calls).count("credentials/authorize") == 1
     database.dispose()
+
+
+@pytest.mark.parametrize("shown", ["its certificate", "none", "a stranger's"])
+def test_a_submission_is_signed_where_the_client_s_certificate_is_the_login(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    """As D-Trust does it: each connection shows the certificate, which is also the permission to sign."""
+    with ExitStack() as stack:
+        provider = stack.enter_context(csc_provider.running(tmp_path / "mtls", dialect="d-trust"))
+        port, login_behind = urlsplit(provider.url).port or 0, f"X-API-Key: {provider.signing.account.api_key}"
+        front = stack.enter_context(tls_front.before(port, tmp_path / "front", login_behind))
+        other = stack.enter_context(tls_front.before(port, tmp_path / "other", login_behind))
+        monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(front.ca))
+        provider.url = front.url  # nothing that it tells leads around the front
+        who = {"its certificate": front, "a stranger's": other}.get(shown)
+        login: dict[str, Any] = {"type": "none"}
+        if who is not None:
+            login = {"type": "mtls", "certificate": who.certificate, "private_key": who.private_key}
+        way = {**login, "client_id": "countersign", "client_secret": None}
+        asked(
+            suite,
+            contract_pdf(1),
+            contract_pdf(2),
+            certsign=by_csc(provider, "seal-ec", authorization=way, profile="d-trust"),
+        )
+        for _ in range(4):
+            suite.run()
+            suite.pass_time()
+        if who is not front:
+            assert (front.seen, provider.signing.record.counts()) == ([], {})
+            assert DOCUMENTS_SEALED.type not in suite.kinds()
+            return
+        as_authorised(suite, provider, tmp_path)
+        assert set(front.seen) == {"Countersign"}
+        assert other.seen == []
+        assert sum(provider.signing.record.counts().values()) == 2
+        told = "".join(str(vars(suite.row(number))) for number in (1,))
+        assert "PRIVATE KEY" not in told
 
 
 def test_signatures_come_later(suite: Suite, provider: Provider, tmp_path: Path) -> None:
