@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,11 +29,12 @@ from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import lost_answers
 from tests.chaos.lost_answers import by_csc
+from tests.support.rendering import seal_jobs, stamp_orders
 from tests.support.rendering.certificates_at_providers import RemoteKey
 from tests.support.rendering.certificates_at_providers import order as ordered
 from tests.support.rendering.provider_suite import Suite, asked, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
-from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig
+from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig, seal_request
 from tests.support.rendering.stamp_orders import house, stamp_keys
 from tests.support.servers import csc_provider, tls_front
 from tests.support.servers.csc_provider import LOOPBACK
@@ -109,6 +111,73 @@ def test_it_was_away_and_all_go_on_when_it_is_back(suite: Suite, provider: Provi
     suite.asking.look_for_providers()
     suite.run()
     assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
+
+
+class Hour:
+    """An hour in steps, as breakers and rows see it: nobody waits for it."""
+
+    STEP = timedelta(seconds=20)
+
+    def __init__(self, suite: Suite, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._suite, self._seconds = suite, 0.0
+        monkeypatch.setattr(breaker, "_breakers", {})
+        monkeypatch.setattr(breaker.breaker_of(url), "_clock", lambda: self._seconds)
+
+    def pass_by(self, time: timedelta) -> None:
+        for _ in range(time // self.STEP):
+            self._seconds += self.STEP.total_seconds()
+            self._suite.pass_by(self.STEP)
+            self._suite.asking.look_for_providers()
+            self._suite.run()
+
+
+_MOST_CALLS_IN_AN_HOUR = 3600 / breaker.LONGEST_PAUSE + 10
+"""One for each pause, and those before the pauses were that long."""
+
+
+def test_an_hour_without_a_provider_of_certificates_ends_within_a_minute_and_nobody_hammers_it(
+    suite: Suite, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.faults.set([Fault("down")])
+    submissions = 4
+    for number in range(submissions):
+        asked(suite, seal_id=f"seal-{number + 1}", certsign=by_csc(provider, "seal-ec"))
+    hour = Hour(suite, provider.url, monkeypatch)
+    hour.pass_by(timedelta(hours=1))
+    assert 100 < len(provider.calls) <= _MOST_CALLS_IN_AN_HOUR
+    assert DOCUMENTS_SEALED.type not in suite.kinds()
+    provider.faults.set([])
+    hour.pass_by(timedelta(minutes=1))
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == submissions
+    assert sum(provider.signing.record.counts().values()) == submissions
+
+
+def test_an_hour_without_a_provider_of_stamps_ends_within_a_minute_and_nobody_hammers_it(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    house: StampHouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = stamp_orders.settings(tmp_path, certificate_dir=keys)
+    suite = Suite(database, blobs, workshop, own, RemoteKey())
+    wish = stamp_orders.order(house.settings()).model_copy(update={"on_failure": "hold"})
+    submissions = 2
+    for number in range(submissions):
+        order = seal_request(blobs, seal_id=f"seal-{number + 1}", submission_id=number + 1, dutystamp=wish)
+        seal_jobs.order(database, order)
+    suite.run_only("seal", "order stamps")
+    house.fail("error_500", rate=1.0)
+    house.calls.clear()
+    hour = Hour(suite, house.url, monkeypatch)
+    hour.pass_by(timedelta(hours=1))
+    assert 100 < len(house.calls) <= _MOST_CALLS_IN_AN_HOUR
+    assert house.books.sold == {}
+    house.fail("error_500")
+    hour.pass_by(timedelta(minutes=1))
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == submissions == len(house.books.sold)
 
 
 def test_a_wrong_pin_is_tried_once(suite: Suite, provider: Provider) -> None:

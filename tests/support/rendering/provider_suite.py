@@ -150,6 +150,18 @@ class Suite:
 
         self.database.write(hurry)
 
+    def pass_by(self, time: timedelta) -> None:
+        """So much time goes by: what is due later is due that much sooner, and what was bought was so that much earlier."""
+
+        def sooner(session: Any) -> None:
+            for table in (CertsignJob, SealJob, StampedSeal, DutyStamp):
+                for row in session.scalars(sa.select(table).where(table.state == "due")):
+                    row.next_attempt_at -= time
+            for stamp in session.scalars(sa.select(DutyStamp).where(DutyStamp.asked_at.is_not(None))):
+                stamp.asked_at -= time
+
+        self.database.write(sooner)
+
     def row(self, job_id: int = 1) -> CertsignJob:
         row = self.database.read(certsigning.job, job_id)
         assert row is not None
