@@ -13,8 +13,16 @@ from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
 from contracts.evidence.statements import Parts, SignedStatement, Statement
-from contracts.providers import CertsignChanged, CertsignRetried, DutystampChanged, DutystampRetried
-from contracts.rpc.rendering import SealRequest
+from contracts.providers import (
+    CertsignChanged,
+    CertsignRetried,
+    ConfirmationChanged,
+    ConfirmationLeft,
+    ConfirmationRetried,
+    DutystampChanged,
+    DutystampRetried,
+)
+from contracts.rpc.rendering import ConfirmationOrder, SealRequest
 from contracts.rpc.submissions.api import Message
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
@@ -394,9 +402,13 @@ STATEMENT_DUE = Event("submissions", "statement.due", StatementDue)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
 CERTSIGN_RETRIED = Event("submissions", "certsign.retried", CertsignRetried)
+CONFIRMATION_DUE = Event("submissions", "confirmation.due", ConfirmationOrder)
+CONFIRMATION_RETRIED = Event("submissions", "confirmation.retried", ConfirmationRetried)
+CONFIRMATION_LEFT = Event("submissions", "confirmation.left", ConfirmationLeft)
 DUTYSTAMP_RETRIED = Event("submissions", "dutystamp.retried", DutystampRetried)
 PROVIDER_PROBLEM_DUE = Event("submissions", "provider_problem.due", ProviderProblem)
 CERTSIGN_CHANGED = Event("rendering", "certsign.changed", CertsignChanged)
+CONFIRMATION_CHANGED = Event("rendering", "confirmation.changed", ConfirmationChanged)
 DUTYSTAMP_CHANGED = Event("rendering", "dutystamp.changed", DutystampChanged)
 DOCUMENTS_STAMPED = Event("rendering", "documents.stamped", DocumentsStamped)
 STAMP_BALANCE_LOW = Event("rendering", "stamp_balance.low", StampBalanceLow)

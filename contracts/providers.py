@@ -15,8 +15,10 @@ from contracts.types import CertsignState as CertsignState
 from contracts.types import CertsignStatus as CertsignStatus
 from contracts.types import DutystampState as DutystampState
 from contracts.types import DutystampStatus as DutystampStatus
+from contracts.types import IdentityStatus as IdentityStatus
 from contracts.types import Moment, Tolerant
 from contracts.types import Price as Price
+from contracts.types import SignerCertificate as SignerCertificate
 from contracts.types import StampState as StampState
 from contracts.types import StampTarget as StampTarget
 
@@ -169,6 +171,104 @@ class CertsignChanged(Tolerant):
     submission_id: int
     seal_id: str
     state: CertsignState
+
+
+class ConfirmationStep(StrEnum):
+    """How far a signer's confirmation at the provider is, as the signing page shows it (docs/certsign-signer.md).
+
+    ``preparing`` and ``signing``: something is done here or at the provider, ask again. ``redirect``: the person goes to
+    ``action_url``. ``question``: they answer ``questions``. ``waiting``: they confirm elsewhere, as in an app. ``completed``:
+    the form is completed. ``refused``: the person said no, gave a wrong code or came too late. ``failed``: somebody else has to
+    look at it. ``none``: no confirmation is under way.
+    """
+
+    PREPARING = "preparing"
+    REDIRECT = "redirect"
+    QUESTION = "question"
+    WAITING = "waiting"
+    SIGNING = "signing"
+    COMPLETED = "completed"
+    REFUSED = "refused"
+    FAILED = "failed"
+    NONE = "none"
+
+
+class ConfirmationProblem(StrEnum):
+    """Why a confirmation did not come further.
+
+    ``refused``: by the person. ``expired``: too late. ``wrong_code``: a code or PIN was wrong, and was tried once. ``locked``:
+    the provider has suspended, revoked or ended the credential. ``unavailable``: the provider does not answer. ``no_answer``:
+    its answer was lost, it may have signed. ``unusable``: what it offers cannot be used. ``cannot_sign``: the files could not
+    be made ready.
+    """
+
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    WRONG_CODE = "wrong_code"
+    LOCKED = "locked"
+    UNAVAILABLE = "unavailable"
+    NO_ANSWER = "no_answer"
+    UNUSABLE = "unusable"
+    CANNOT_SIGN = "cannot_sign"
+
+
+class ConfirmationQuestion(Tolerant):
+    """Something that only the person knows: ``id`` is the key of the answer, ``label`` the provider's words. ``hidden``: it is
+    not shown while it is typed."""
+
+    id: str
+    label: str
+    hidden: bool = False
+
+
+class ConfirmationView(Tolerant):
+    """What the signing page shows of a confirmation. ``ask`` numbers what is asked for: it goes back with the answer, and an
+    answer to an earlier one changes nothing. ``state`` is what comes back with the person from ``action_url``: a secret of
+    their browser. ``expires_at``: after that the question is void. ``signed`` of ``documents`` are signed."""
+
+    step: ConfirmationStep
+    provider: str = ""
+    problem: ConfirmationProblem | None = None
+    ask: int = 0
+    action_url: str | None = Field(None, repr=False)
+    state: str | None = Field(None, repr=False)
+    questions: list[ConfirmationQuestion] = Field(default_factory=list)
+    expires_at: Moment | None = None
+    poll_after: float = 1.0
+    signed: int = 0
+    documents: int = 0
+
+
+class ConfirmationChanged(Tolerant):
+    """A signer's confirmation came to something. ``status``: ``pending`` (it goes on), ``signed``, ``refused``, ``failed`` or
+    ``discarded`` (nobody finished it). ``message`` is for admins; ``problem`` a ConfirmationProblem. ``at`` is rendering's
+    clock. ``signer``: the certificate that signed, ``notices`` what is missing of the signatures."""
+
+    submission_id: int
+    submitter_id: int
+    confirmation_id: str
+    status: Literal["pending", "signed", "refused", "failed", "discarded"]
+    at: Moment
+    provider: str
+    message: str | None = None
+    problem: ConfirmationProblem | None = None
+    signer: SignerCertificate | None = None
+
+
+class ConfirmationRetried(Tolerant):
+    """Ask the person again, for the ``round``-th time, as ``order`` says."""
+
+    submission_id: int
+    confirmation_id: str
+    round: int
+    order: CertsignOrder
+
+
+class ConfirmationLeft(Tolerant):
+    """Nobody goes on with it: what was prepared is discarded, and what was signed counts for nothing."""
+
+    submission_id: int
+    confirmation_id: str
 
 
 class DutystampChanged(Tolerant):

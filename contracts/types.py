@@ -409,11 +409,33 @@ class Consent(Tolerant):
     url: str | None = None
 
 
+class IdentityStatus(StrEnum):
+    """How far a signer is who confirms their identity at a provider and signs there with a certificate of their own."""
+
+    PENDING = "pending"
+    VERIFIED = "verified"
+    FAILED = "failed"
+
+
+class SignerCertificate(Tolerant):
+    """The certificate that a signer has signed with at ``provider``: ``serial`` and ``sha256`` (of its DER) in lower-case
+    hex."""
+
+    provider: str
+    subject: str
+    issuer: str
+    serial: str
+    sha256: str
+    valid_to: Moment | None = None
+    signed_at: Moment
+
+
 class Submitter(Tolerant):
     """Specification 2.4. ``values`` is keyed by field name; ``uuid`` is the uuid of the role.
 
     ``slug`` and ``embed_src`` are None for a caller who only reads. ``documents`` is empty until this submitter has completed.
-    ``template`` and ``submission_events`` come with the submitter reads only.
+    ``template`` and ``submission_events`` come with the submitter reads only. ``identity_status`` is None unless they sign at a
+    provider with a certificate of their own, which is ``identity`` once they have.
     """
 
     id: int
@@ -444,6 +466,8 @@ class Submitter(Tolerant):
     submission_events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
     consent: Consent | None = None
+    identity_status: IdentityStatus | None = None
+    identity: SignerCertificate | None = None
 
 
 StampTarget = Literal["documents", "combined"]

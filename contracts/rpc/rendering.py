@@ -8,7 +8,15 @@ from contracts.blobs import BlobRef
 from contracts.evidence.manifest import Manifest
 from contracts.evidence.statements import Parts, Statement
 from contracts.fields.boxes import FieldBox
-from contracts.providers import CertsignOrder, DutystampOrder, LedgerEntry, StampOffer, StampPosition, StampTarget
+from contracts.providers import (
+    CertsignOrder,
+    ConfirmationView,
+    DutystampOrder,
+    LedgerEntry,
+    StampOffer,
+    StampPosition,
+    StampTarget,
+)
 from contracts.rpc import Rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import (
@@ -268,7 +276,8 @@ class ToCheck(Tolerant):
 class SealRequest(FillRequest):
     """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result. ``to_check`` is
     None in an order of an older version. ``certsign``: the seal is to be the provider's; ``dutystamp``: stamps
-    follow it."""
+    follow it. ``confirmations``: those of the signers who have signed at a provider, in their order: the seal is put onto the
+    files that the last of them has signed."""
 
     seal_id: str
     trail: list[TrailEvent]
@@ -277,6 +286,40 @@ class SealRequest(FillRequest):
     to_check: ToCheck | None = None
     certsign: CertsignOrder | None = None
     dutystamp: DutystampOrder | None = None
+    confirmations: list[str] = Field(default_factory=list)
+
+
+class ConfirmationOrder(FillRequest):
+    """Have the documents signed by a signer, with their own certificate at the provider: as they would be if the signer had
+    completed. ``after``: the confirmations of those who have signed before, whose files are signed now. ``return_url`` is where
+    the person comes back to from a page of the provider's. ``to_check`` says what their statement will confirm."""
+
+    confirmation_id: str
+    submitter_id: int
+    certsign: CertsignOrder
+    after: list[str] = Field(default_factory=list)
+    return_url: str
+    round: int = 1
+    to_check: ToCheck
+
+
+class FindConfirmation(Tolerant):
+    """``round`` is the last one that was ordered: what is known of an earlier one is not shown any more."""
+
+    confirmation_id: str
+    round: int = 1
+
+
+class AnswerConfirmation(Tolerant):
+    """Answer a question of the provider's, by its ``ask``; or, with ``state``, bring back what the person came back with from
+    its page. Answers to what is not asked any more change nothing."""
+
+    request_id: str
+    confirmation_id: str
+    round: int = 1
+    ask: int | None = None
+    state: str | None = Field(None, repr=False)
+    answers: dict[str, str] = Field(repr=False)
 
 
 class AreaToDraw(Tolerant):
@@ -512,3 +555,5 @@ CHECK_STAMP_POSITIONS = Rpc(
     "rendering", "check_stamp_positions", CheckStampPositions, CheckedStampPositions, timeout=25
 )
 STAMP_LEDGER = Rpc("rendering", "stamp_ledger", ListStamps, Page[LedgerEntry])
+CONFIRMATION = Rpc("rendering", "confirmation", FindConfirmation, ConfirmationView)
+ANSWER_CONFIRMATION = Rpc("rendering", "answer_confirmation", AnswerConfirmation, ConfirmationView)

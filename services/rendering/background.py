@@ -9,13 +9,14 @@ from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import certsigning, commands, queries, results
+from services.rendering import certsigning, commands, confirmations, queries, results
 from services.rendering.jobs.sealing import certificates
-from services.rendering.models import ArchivedFile, CertsignJob, SealJob, StampedSeal, StatementRow
+from services.rendering.models import ArchivedFile, CertsignJob, Confirmation, SealJob, StampedSeal, StatementRow
 from services.rendering.providers.opening import Providers
-from services.rendering.rules import domain
-from services.rendering.sealing import archive_work, certsign_work
+from services.rendering.rules import confirming, domain
+from services.rendering.sealing import archive_work, certsign_work, confirm_work
 from services.rendering.sealing.certsign_work import CertsignWork
+from services.rendering.sealing.confirm_work import ConfirmWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.sealing.statements import StatementWork
@@ -52,7 +53,9 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     )
     # Files that were archived once are kept so, also when new ones are not.
     archiving = archive_work.ArchiveWork(settings, blobs, database, workshop.archiver)
-    asking = CertsignWork(settings, blobs, workshop, database, Providers(workshop.outbound).open)
+    providers = Providers(workshop.outbound)
+    asking = CertsignWork(settings, blobs, workshop, database, providers.open)
+    signers = ConfirmWork(settings, blobs, workshop, database, providers.open)
     selling = StampProviders(settings, workshop.outbound)
     ordering = StampOrderWork(settings, blobs, workshop.renderer, database, selling)
     signing = StatementWork(settings, blobs, workshop.sealer)
@@ -78,6 +81,17 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             on_park=certsign_work.give_up,
         ),
         DueWork(
+            "confirm at providers",
+            database,
+            Confirmation,
+            signers.attempt,
+            schedule=confirming.SCHEDULE,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
+            concurrency=settings.certsign_at_once,
+            on_park=confirm_work.give_up,
+        ),
+        DueWork(
             "order stamps",
             database,
             StampedSeal,
@@ -98,6 +112,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             lambda: certificates.read_anchors(settings.trust_anchors_dir),
         ),
         Every("look for providers", _LOOKED_FOR, asking.look_for_providers),
+        Every("abandoned confirmations", timedelta(minutes=15), signers.discard_abandoned),
         DueWork(
             "renew archive time-stamps",
             database,
@@ -131,6 +146,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
     for waiting in database.read(seals.without_stamps, without_leaps(LIMIT) - seals.GIVEN_UP_AFTER):
         for key in database.write(seals.give_up, waiting.id, now()):
             blobs.delete(key)
+    _sweep_confirmations(database, blobs)
     for seal in database.read(seals.over, without_leaps(LIMIT) - LIMIT):
         for key in seals.kept_keys(seal):
             blobs.delete(key)
@@ -141,3 +157,11 @@ def sweep(database: Database, blobs: BlobStore) -> None:
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):
             blobs.delete(key)
         database.write(commands.forget_statement, row.id)
+
+
+def _sweep_confirmations(database: Database, blobs: BlobStore) -> None:
+    """Remove the files of signers' confirmations that nobody needs any more."""
+    for confirmation in database.read(confirmations.over, without_leaps(LIMIT) - LIMIT):
+        for key in confirmations.keys(confirmation):
+            blobs.delete(key)
+        database.write(confirmations.forget, confirmation.id)

@@ -30,13 +30,13 @@ from contracts.events import (
 from contracts.evidence import statements
 from contracts.evidence.statements import Parts, SignedStatement
 from contracts.providers import CertsignRetried, DutystampRetried
-from contracts.rpc.rendering import SealRequest
+from contracts.rpc.rendering import ConfirmationOrder, SealRequest
 from contracts.runtime import clock
 from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.data.tables import inbox
-from services.rendering import certsigning, queries
+from services.rendering import certsigning, confirmations, queries
 from services.rendering.models import (
     ArchivedFile,
     CertsignJob,
@@ -104,6 +104,12 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         certsigning.begin(session, inserted.id, request, envelope.request_id, now)
         return
     leave_work(session, SealJob.__tablename__)
+
+
+def accept_confirmation(session: Session, envelope: Envelope, order: ConfirmationOrder, now: datetime) -> None:
+    """One confirmation per id, however often the event comes; none when the submission was erased before it came."""
+    if not _was_erased(session, order.submission_id, envelope):
+        confirmations.accept(session, envelope, order, now)
 
 
 def _combined(request: SealRequest) -> bool:
@@ -450,6 +456,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
     kept = seals.erase(session, erased.submission_id, now)
     prepared = certsigning.erase(session, erased.submission_id, now)
+    prepared += confirmations.erase(session, erased.submission_id, now)
     archives = sa.select(ArchivedFile).where(ArchivedFile.submission_id == erased.submission_id).with_for_update()
     for archive in session.scalars(archives):
         # What an attempt still writes stands among the candidates; so does the present version, which nobody may know yet.

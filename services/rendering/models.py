@@ -143,6 +143,98 @@ class CertsignSigning(Base):
     signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
+class Confirmation(DueRow, Base):
+    """A signer's confirmation at a provider, named by its ``id``: their own signature of each document
+    (``services.rendering.rules.confirming``).
+
+    ``order`` (a ConfirmationOrder) is there until it is signed or discarded; it holds values and addresses of people.
+    ``after`` names the confirmations whose files are signed now. ``asked`` is what the person is asked, ``answers`` what they
+    have answered and nobody has tried yet, ``session`` what the provider wants to have with the next request of
+    ``session_step``, ``login`` what the person's login there gave, ``grant`` the permission: all of them sealed under
+    LINK_SECRET. ``ask`` numbers what was asked, ``round`` how often the person wanted to be asked. ``stated`` are the digests
+    of what the signer's statement will confirm. ``counted``: the provider refused the settings that ``settings_mark`` names,
+    and counts that against the credential.
+    """
+
+    __tablename__ = "confirmations"
+
+    id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.BigInteger)
+    request_id: Mapped[str | None] = mapped_column(sa.Text)
+    provider: Mapped[str] = mapped_column(sa.Text)
+    order: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    after: Mapped[list[str]] = mapped_column(Json)
+    stated: Mapped[dict[str, Any]] = mapped_column(Json)
+    stage: Mapped[str] = mapped_column(sa.String(12))
+    round: Mapped[int] = mapped_column(sa.Integer)
+    ask: Mapped[int] = mapped_column(sa.Integer)
+    asked: Mapped[str | None] = mapped_column(sa.Text)
+    asked_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    answers: Mapped[str | None] = mapped_column(sa.Text)
+    login: Mapped[str | None] = mapped_column(sa.Text)
+    session: Mapped[str | None] = mapped_column(sa.Text)
+    session_step: Mapped[str | None] = mapped_column(sa.String(12))
+    session_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    prepared_for: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    assurance: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    preparation: Mapped[int] = mapped_column(sa.Integer)
+    documents: Mapped[int] = mapped_column(sa.Integer)
+    authorization: Mapped[int] = mapped_column(sa.Integer)
+    grant: Mapped[str | None] = mapped_column(sa.Text)
+    grant_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    faults: Mapped[int] = mapped_column(sa.Integer)
+    problem: Mapped[str | None] = mapped_column(sa.String(20))
+    counted: Mapped[bool] = mapped_column(sa.Boolean)
+    settings_mark: Mapped[str | None] = mapped_column(sa.String(64))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Not those of which everything was removed."""
+        return cls.order.is_not(None)
+
+    def retry(self, at: datetime) -> None:
+        """Ask from the beginning; what was signed already stays."""
+        self.stage, self.problem, self.faults, self.counted = "preparing", None, 0, False
+        self.asked = self.asked_until = self.answers = self.grant = self.grant_until = None
+        self.session = self.session_step = self.session_until = self.login = None
+        self.authorization += 1
+        super().retry(at)
+
+    __table_args__ = (
+        sa.Index("ix_confirmations_due", "state", "next_attempt_at"),
+        sa.Index("ix_confirmations_stage", "stage", "finished_at"),
+    )
+
+
+class ConfirmationSigning(Base):
+    """A document as it was prepared for a signer's signature at the provider, as CertsignSigning is. ``fields`` are the uuids
+    of the fields that were drawn into this revision, ``pages`` the document's. ``signed`` (a BlobRef) is the file with the
+    signature, of this PAdES ``level``."""
+
+    __tablename__ = "confirmation_signings"
+
+    confirmation_id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    number: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    document: Mapped[str] = mapped_column(sa.Text)
+    prepared: Mapped[dict[str, Any]] = mapped_column(Json)
+    start: Mapped[int] = mapped_column(sa.Integer)
+    size: Mapped[int] = mapped_column(sa.Integer)
+    drawn: Mapped[list[Any]] = mapped_column(Json)
+    fields: Mapped[list[str]] = mapped_column(Json)
+    pages: Mapped[int] = mapped_column(sa.Integer)
+    conformance: Mapped[list[str] | None] = mapped_column(Json)
+    mechanism: Mapped[str] = mapped_column(sa.Text)
+    certificate_sha256: Mapped[str] = mapped_column(sa.String(64))
+    attributes: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    hash: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    signature: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
+    signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    signed: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    level: Mapped[str | None] = mapped_column(sa.String(10))
+
+
 class StampedSeal(DueRow, Base):
     """A seal job whose files get duty stamps, which has the same ``id``: due while its stamps are to be ordered.
 

@@ -629,8 +629,8 @@ class CheckChain:
 @dataclass(frozen=True)
 class Signatory:
     """Who signs, of a chain that was checked: ``chain`` in DER from the signer's certificate to the root, ``name`` its common
-    name, ``issuer`` a Name in DER, ``serial`` hexadecimal. ``mechanism`` is what to sign with; a signature has at most
-    ``signature_size`` octets."""
+    name, ``issuer`` a Name in DER (``issuer_name`` in words), ``serial`` hexadecimal. ``mechanism`` is what to sign with; a
+    signature has at most ``signature_size`` octets."""
 
     chain: Sequence[File]
     name: str
@@ -641,6 +641,7 @@ class Signatory:
     signature_size: int
     valid_from: datetime
     valid_to: datetime
+    issuer_name: str = ""
 
 
 @dataclass(frozen=True)

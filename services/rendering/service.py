@@ -16,6 +16,9 @@ from contracts.errors import ServiceError, invalid
 from contracts.events import (
     ARCHIVING_DUE,
     CERTSIGN_RETRIED,
+    CONFIRMATION_DUE,
+    CONFIRMATION_LEFT,
+    CONFIRMATION_RETRIED,
     DUTYSTAMP_RETRIED,
     SEALING_DUE,
     STATEMENT_DUE,
@@ -24,7 +27,14 @@ from contracts.events import (
     Erased,
     StatementDue,
 )
-from contracts.providers import CertsignRetried, DutystampRetried, LedgerEntry
+from contracts.providers import (
+    CertsignRetried,
+    ConfirmationLeft,
+    ConfirmationRetried,
+    ConfirmationView,
+    DutystampRetried,
+    LedgerEntry,
+)
 from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.bus.told import tells_events
@@ -34,7 +44,7 @@ from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice, Page
-from services.rendering import commands, queries, results
+from services.rendering import commands, confirmations, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.renderer import Renderer, for_caller
 from services.rendering.protocol import Combined, Prepared, TextRead
@@ -43,6 +53,7 @@ from services.rendering.providers.opening import Providers as CertificateProvide
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain, stamps
 from services.rendering.sealing.certsign_check import CertsignChecks
+from services.rendering.sealing.confirm_work import Confirmations
 from services.rendering.sealing.evidence import Evidence
 from services.rendering.settings import Settings
 from services.rendering.signatures.anchors import in_der
@@ -81,6 +92,10 @@ class RenderingContext(Context[Settings]):
         providers = CertificateProviders(self.workshop.outbound)
         secret = self.settings.link_secret.get_secret_value()
         return CertsignChecks(self.database, self.workshop.open(), providers.open, secret)
+
+    @cached_property
+    def confirmations(self) -> Confirmations:
+        return Confirmations(self.database, self.settings.link_secret.get_secret_value())
 
     def prepare(self) -> None:
         """Checking the key takes a tenth of a second, a child's imports a whole one."""
@@ -284,6 +299,14 @@ class RenderingService:
     def check_certsign(self, request: rpc.CheckCertsign) -> rpc.CertsignCheck:
         return self.context.certsign_checks.check(request)
 
+    @handles(rpc.CONFIRMATION)
+    def confirmation(self, request: rpc.FindConfirmation) -> ConfirmationView:
+        return self.context.confirmations.view(request)
+
+    @handles(rpc.ANSWER_CONFIRMATION)
+    def answer_confirmation(self, request: rpc.AnswerConfirmation) -> ConfirmationView:
+        return self.context.confirmations.answer(request)
+
     @handles(health.PING["rendering"])
     def ping(self, request: health.Ping) -> health.Pong:
         pong = self.context.pong()
@@ -308,6 +331,18 @@ class RenderingService:
     @subscribes(ARCHIVING_DUE)
     def on_archiving_due(self, envelope: Envelope, data: ArchivingDue) -> None:
         self.context.database.take_on(commands.accept_archiving, envelope, data, now())
+
+    @subscribes(CONFIRMATION_DUE)
+    def on_confirmation_due(self, envelope: Envelope, data: rpc.ConfirmationOrder) -> None:
+        self.context.database.take_on(commands.accept_confirmation, envelope, data, now())
+
+    @subscribes(CONFIRMATION_RETRIED)
+    def on_confirmation_retried(self, envelope: Envelope, data: ConfirmationRetried) -> None:
+        self.context.database.take_on(confirmations.ask_again, envelope, data, now())
+
+    @subscribes(CONFIRMATION_LEFT)
+    def on_confirmation_left(self, envelope: Envelope, data: ConfirmationLeft) -> None:
+        self.context.database.take_on(confirmations.leave, envelope, data, now())
 
     @subscribes(DUTYSTAMP_RETRIED)
     def on_dutystamp_retried(self, envelope: Envelope, data: DutystampRetried) -> None:

@@ -29,7 +29,7 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.reading import present, queries
-from services.submissions.rules import domain, filling, formats, placeholders, providers
+from services.submissions.rules import confirming, domain, filling, formats, placeholders, providers
 from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
@@ -54,8 +54,10 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     if (challenge := one_time_codes.next_challenge(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
         return _before_code(session, opened, challenge, site, now)
     page = _outline(opened, site.expiring(now))
-    if opened.state is FormState.OPEN:
+    if opened.state in (FormState.OPEN, FormState.CONFIRMING):
         _add_fields(session, opened, page, site, now)
+        order = confirming.order_of(opened.snapshot.certsign, opened.row.certsign)
+        page.confirm_with = order.provider if order is not None and not opened.submitter.viewer else None
     elif opened.state is FormState.COMPLETED:
         links = site.expiring(now)
         page.sealing_status = opened.row.sealing_status
@@ -67,12 +69,21 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     return page
 
 
+def confirmation(
+    session: Session, visit: rpc.visit.Visit, site: Site, now: datetime
+) -> tuple[confirming.KeptConfirmation | None, FormState]:
+    """The confirmation of this signer that is under way, and what their form shows. Only reads."""
+    opened = _passed(session, visit, site, now)
+    kept = confirming.of(opened.submitter.confirmation) if opened.state is FormState.CONFIRMING else None
+    return kept, opened.state
+
+
 def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormFile:
     """Return a document as it was sent to the signers, for drawing its pages. Only while the visitor may see the form."""
     opened = _passed(session, query, site, now)
-    if opened.state not in (FormState.OPEN, FormState.COMPLETED):
+    if opened.state not in (FormState.OPEN, FormState.CONFIRMING, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
-    is_open = opened.state is FormState.OPEN
+    is_open = opened.state is not FormState.COMPLETED
     own_uuids = {
         field["uuid"]
         for field in opened.snapshot.fields
@@ -98,7 +109,7 @@ def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
 def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:
     """Return what the pages would show if this signer completed now with what stands on their page. Only reads."""
     opened = _passed(session, query, site, now)
-    if opened.state is not FormState.OPEN:
+    if opened.state not in (FormState.OPEN, FormState.CONFIRMING):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
     if len(json.dumps(query.values)) > limits.max_values_bytes:
         raise invalid(f"The values must not be more than {limits.max_values_bytes} bytes", "values")

@@ -162,6 +162,7 @@ class SubmitterRow(Base):
 
     ``visit`` is what the audit trail says of their last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what they
     have agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of their own pictures.
+    ``confirmation`` (``rules.confirming``) is how far they are with their signature at a provider, None where there is none.
     ``seen`` is what they were shown last (``shown.remembered``). ``given`` are the values that the sender has put in, whatever
     the signer has typed since; None in a row of an older version.
     """
@@ -189,6 +190,7 @@ class SubmitterRow(Base):
     message: Mapped[dict[str, Any] | None] = mapped_column(Json)
     visit: Mapped[dict[str, Any]] = mapped_column(Json)
     consent: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    confirmation: Mapped[dict[str, Any] | None] = mapped_column(Json)
     branding: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     seen: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     decline_reason: Mapped[str | None] = mapped_column(sa.Text)

@@ -74,6 +74,8 @@ class SigningForm(Tolerant):
     completes sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
     ``lang`` is the language that this signer is spoken to in, as it was asked for; None when nobody has said.
     ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
+    ``confirm_with``: the signer's last step is a confirmation at this provider (``confirmation``), in place of completing.
+    While it is under way ``state`` is ``confirming``: everything is as when it is ``open``, to be looked at only.
     """
 
     state: str
@@ -105,6 +107,7 @@ class SigningForm(Tolerant):
     code: CodeAsked | None = None
     shown: str | None = None
     receipt: str | None = None
+    confirm_with: str | None = None
 
 
 class SaveValues(Visit):

@@ -30,10 +30,11 @@ class Credential:
 @dataclass(frozen=True)
 class Question:
     """Something that only the person knows, such as a one-time code: ``id`` as the provider calls it, ``label`` for
-    people."""
+    people. ``hidden``: it is not to be seen while it is typed, as a PIN."""
 
     id: str
     label: str
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,11 @@ class CertificateProvider(Protocol):
     @property
     def idempotent(self) -> bool: ...
 
-    def credential(self, session: str | None = None) -> Credential | Pending: ...
+    def credential(
+        self, session: str | None = None, answers: dict[str, str] | None = None, *, state: str | None = None
+    ) -> Credential | Pending:
+        """Tell the certificate. Where a person has to log in for that, ``answers`` and ``state`` are as of ``authorize``."""
+        ...
 
     def authorize(
         self,
@@ -76,11 +81,12 @@ class CertificateProvider(Protocol):
         *,
         session: str | None = None,
         answers: dict[str, str] | None = None,
+        state: str | None = None,
         idempotency_key: str,
     ) -> Grant | Pending:
         """Ask to be allowed to sign these hashes, at most ``credential.most_at_once``. ``label`` tells a person what is
-        signed. ``answers`` to the questions, or ``{"code": ...}`` from the visited page. With the same ``idempotency_key`` it
-        is the same request."""
+        signed. ``answers`` to the questions, or ``{"code": ...}`` from the visited page, which comes back with ``state``. With
+        the same ``idempotency_key`` it is the same request."""
         ...
 
     def sign(

@@ -77,12 +77,14 @@ class CscProvider:
 
     # --- credential
 
-    def credential(self, session: str | None = None, answers: Mapping[str, str] | None = None) -> Credential | Pending:
+    def credential(
+        self, session: str | None = None, answers: Mapping[str, str] | None = None, *, state: str | None = None
+    ) -> Credential | Pending:
         """Read the certificate and what it can do. Raises ProviderFailed."""
         token = None
         if self._service.needs_person_to_log_in:
             if session is None or not answers:
-                return self._send_person({"scope": "service"})
+                return self._send_person({"scope": "service"}, state)
             token = text_of(self._token_for(session, answers, "service"), "access_token")
         chosen = self._settings.credential_id or self._only_one(token)
         found, details = self._read(chosen, token)
@@ -151,6 +153,7 @@ class CscProvider:
         *,
         session: str | None = None,
         answers: Mapping[str, str] | None = None,
+        state: str | None = None,
         idempotency_key: str,
     ) -> Grant | Pending:
         """Ask to be allowed to sign ``hashes``. Raises ProviderFailed."""
@@ -159,7 +162,7 @@ class CscProvider:
             return self._by_certificate(credential, hashes, mechanism)
         if details.mode == "oauth2code":
             if session is None or not answers:
-                return self._send_person(self._authorization(credential, hashes, mechanism, label))
+                return self._send_person(self._authorization(credential, hashes, mechanism, label), state)
             return _granted(self._token_for(session, answers, "credential"), "access_token", self._token_key())
         data = self._secrets_for(credential, details, session, answers or {})
         if isinstance(data, Pending):
@@ -187,7 +190,7 @@ class CscProvider:
             if pin := self._settings.authorization.pin or answers.get(details.pin):
                 given[details.pin] = pin
             else:
-                questions.append(Question(details.pin, details.pin_label))
+                questions.append(Question(details.pin, details.pin_label, hidden=True))
         if details.code is not None:
             if code := answers.get(details.code) or self._computed_code():
                 given[details.code] = code
@@ -257,14 +260,14 @@ class CscProvider:
         }
         return {"authorization_details": json.dumps([details])}
 
-    def _send_person(self, wanted: Mapping[str, str]) -> Pending:
+    def _send_person(self, wanted: Mapping[str, str], state: str | None) -> Pending:
         """The address of the provider's page, with all that it is to know; pushed beforehand where the provider takes that."""
         if self._return_url is None:
             raise ProviderFailed(
                 "person_needed", "the provider wants a person to confirm it, and nobody is there", retryable=False
             )
         verifier, challenge = _proof_key()
-        state = secrets.token_urlsafe(24)
+        state = state or secrets.token_urlsafe(24)
         client = self._settings.authorization.client_id or ""
         query = {
             "response_type": "code",

@@ -18,6 +18,8 @@ from services.rendering.providers.worker import WorkerProvider
 _MOST = 32
 
 OpenProvider = Callable[[CertsignSettings], CertificateProvider]
+OpenForPerson = Callable[[CertsignSettings, str], CertificateProvider]
+"""With the address that the person comes back to."""
 
 
 def settings_of(order: CertsignOrder, link_secret: str) -> CertsignSettings:
@@ -46,17 +48,18 @@ class Providers:
         self._lock = threading.Lock()
         self._opened: OrderedDict[str, CertificateProvider] = OrderedDict()
 
-    def open(self, settings: CertsignSettings) -> CertificateProvider:
-        """The provider of these settings. Raises ProviderFailed when they are not ones of any."""
-        name = settings.model_dump_json()
+    def open(self, settings: CertsignSettings, return_url: str | None = None) -> CertificateProvider:
+        """The provider of these settings. ``return_url``: a person is there, and comes back to it. Raises ProviderFailed when
+        they are not ones of any."""
+        name = f"{return_url} {settings.model_dump_json()}"
         with self._lock:
-            provider = self._opened.pop(name, None) or self._made(settings)
+            provider = self._opened.pop(name, None) or self._made(settings, return_url)
             self._opened[name] = provider
             while len(self._opened) > _MOST:
                 self._opened.popitem(last=False)
             return provider
 
-    def _made(self, settings: CertsignSettings) -> CertificateProvider:
+    def _made(self, settings: CertsignSettings, return_url: str | None) -> CertificateProvider:
         if settings.provider == "worker":
-            return WorkerProvider(settings, self._outbound)
-        return CscProvider(settings, self._outbound)
+            return WorkerProvider(settings, self._outbound, return_url)
+        return CscProvider(settings, self._outbound, return_url)

@@ -82,6 +82,7 @@ class _HealthAnswer(Tolerant):
 class _Question(Tolerant):
     id: str = Field(min_length=1, max_length=100)
     label: str = Field(min_length=1, max_length=200)
+    hidden: bool = False
 
 
 class _PendingAnswer(Tolerant):
@@ -102,7 +103,7 @@ class _PendingAnswer(Tolerant):
             session=self.session,
             expires_at=self.expires_at,
             action_url=self.action_url,
-            questions=tuple(Question(question.id, question.label) for question in self.questions),
+            questions=tuple(Question(question.id, question.label, question.hidden) for question in self.questions),
             poll_after=None if self.poll_after is None else timedelta(seconds=self.poll_after),
         )
 
@@ -116,11 +117,13 @@ class _FailedAnswer(Tolerant):
 
 
 class WorkerProvider:
-    """A CertificateProvider. Thread-safe; remembers nothing."""
+    """A CertificateProvider. Thread-safe; remembers nothing. ``return_url``: where a person comes back to from a page of the
+    worker's; without one nobody is there."""
 
     idempotent = True
 
-    def __init__(self, settings: CertsignSettings, outbound: Outbound) -> None:
+    def __init__(self, settings: CertsignSettings, outbound: Outbound, return_url: str | None = None) -> None:
+        self._return_url = return_url
         self._url, self._secret, self._outbound = settings.url.rstrip("/"), settings.secret or "", outbound
         self._credential_id = settings.credential_id
 
@@ -129,10 +132,16 @@ class WorkerProvider:
         answer = self._completed("health", {}, _HealthAnswer, _fresh_key(), hidden=())
         return answer.name
 
-    def credential(self, session: str | None = None) -> Credential | Pending:
+    def credential(
+        self, session: str | None = None, answers: dict[str, str] | None = None, *, state: str | None = None
+    ) -> Credential | Pending:
         """Ask for the certificate. Raises ProviderFailed."""
-        body = {"credential_id": self._credential_id, "session": session}
-        answer = self._ask("credential", body, _CredentialAnswer, _fresh_key(), hidden=(session,))
+        body: dict[str, Any] = {"credential_id": self._credential_id, "session": session}
+        if answers:
+            body["answers"] = answers
+        body |= self._way_back(state)
+        hidden = (session, state, *(answers or {}).values())
+        answer = self._ask("credential", body, _CredentialAnswer, _fresh_key(), hidden=hidden)
         if isinstance(answer, Pending):
             return answer
         known = answer.credential
@@ -153,11 +162,13 @@ class WorkerProvider:
         *,
         session: str | None = None,
         answers: dict[str, str] | None = None,
+        state: str | None = None,
         idempotency_key: str,
     ) -> Grant | Pending:
         """Ask to be allowed to sign ``hashes``. Raises ProviderFailed."""
         body = {**_to_sign(credential, hashes, mechanism), "label": label, "session": session, "answers": answers or {}}
-        hidden = (session, *(answers or {}).values())
+        body |= self._way_back(state)
+        hidden = (session, state, *(answers or {}).values())
         answer = self._ask("authorize", body, _GrantAnswer, idempotency_key, hidden=hidden)
         return answer if isinstance(answer, Pending) else Grant(answer.grant, answer.expires_at)
 
@@ -182,6 +193,10 @@ class WorkerProvider:
         if len(answer.signatures) != len(hashes):
             raise _bad_answer("sign", f"{len(answer.signatures)} signatures for {len(hashes)} hashes")
         return tuple(answer.signatures)
+
+    def _way_back(self, state: str | None) -> dict[str, str]:
+        """How a person comes back from a page of the worker's: to this address, with this ``state`` and a code."""
+        return {"return_url": self._return_url, "state": state} if self._return_url and state else {}
 
     def _completed(
         self, step: str, body: dict[str, Any], kind: type[A], key: str, *, hidden: Sequence[str | None]

@@ -35,10 +35,40 @@ class Known:
     parts: Parts | None = None
 
 
-def unaccepted(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> list[str]:
-    """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed."""
+@dataclass(frozen=True)
+class SignedElsewhere:
+    """What a signer has signed at a provider with a certificate of their own: the digests of their ``values`` and of the
+    ``documents`` (by uuid), as they were drawn for that."""
+
+    submitter: int
+    stated: Mapping[str, Any]
+
+
+def unaccepted(
+    request: SealRequest, confirmed: Sequence[Known], since: datetime, signed: Sequence[SignedElsewhere] = ()
+) -> list[str]:
+    """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed. ``signed``: what
+    was signed at providers."""
     accepted = set(accepted_in(request.trail))
-    return [difference for difference in dict.fromkeys(_all(request, confirmed, since)) if difference not in accepted]
+    found = [*_all(request, confirmed, since), *_signed_otherwise(request, confirmed, signed)]
+    return [difference for difference in dict.fromkeys(found) if difference not in accepted]
+
+
+def _signed_otherwise(
+    request: SealRequest, confirmed: Sequence[Known], signed: Sequence[SignedElsewhere]
+) -> Iterator[str]:
+    """What was signed at a provider is what the completion confirms."""
+    names = {party.id: _name(party) for party in request.parties}
+    for one in signed:
+        for known in confirmed:
+            statement = known.statement
+            if statement.submitter != one.submitter:
+                continue
+            same = (statement.values, statement.documents) == (one.stated.get("values"), one.stated.get("documents"))
+            if not same:
+                name = names.get(one.submitter, f"submitter {one.submitter}")
+                difference = f"what {name} has signed at the provider is not what their completion confirms"
+                yield _now(difference, canonical_json.digest(dict(one.stated)))
 
 
 def accepted_in(trail: Iterable[TrailEvent]) -> list[str]:

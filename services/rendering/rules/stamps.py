@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.providers import StampPosition, StampTarget
-from contracts.rpc.rendering import FieldValue, FillRequest, SealRequest
+from contracts.rpc.rendering import ConfirmationOrder, FieldValue, FillRequest, SealRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Area, FieldDefinition, FieldType, PageSize
 from services.rendering.rules.free_places import Rectangle, at, is_within, overlap
@@ -84,11 +84,15 @@ def files_to_stamp(request: SealRequest) -> list[FileToStamp]:
 
 def may_certify(request: FillRequest) -> bool:
     """Whether the seals of the documents may say that nothing may be changed afterwards, as the account wants it. Not where a
-    stamp follows, which would break them, and never a provider's: it does not know what follows."""
+    stamp follows, which would break them, and never a provider's: it does not know what follows. Signers who sign at a
+    provider sign one after the other."""
+    if isinstance(request, ConfirmationOrder):
+        return False
     if not isinstance(request, SealRequest):
         return request.account.with_certification
     stamped = request.dutystamp is not None and "documents" in request.dutystamp.targets
-    return request.account.with_certification and not stamped and request.certsign is None
+    by_provider = request.certsign is not None or bool(request.confirmations)
+    return request.account.with_certification and not stamped and not by_provider
 
 
 def pages_before(documents: Sequence[StoredDocument]) -> dict[str, int]:

@@ -6,14 +6,12 @@ whose places and children are for work.
 """
 
 import hashlib
-import hmac
 import threading
-from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from prometheus_client import Counter, Gauge
@@ -32,12 +30,13 @@ from services.rendering import certsigning, commands
 from services.rendering.certsigning import CERTIFICATE_CHANGED, Prepared, TakenOver
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import CertsignJob, CertsignSigning
-from services.rendering.protocol import Mechanism, Signatory
+from services.rendering.protocol import Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, settings_of
 from services.rendering.rules import domain
 from services.rendering.sealing import comparing
+from services.rendering.sealing.credentials import keepable, kept_credential, mark_of
 from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.sealing.provided import DRAWN
 from services.rendering.settings import Settings
@@ -179,7 +178,7 @@ class CertsignWork:
         """The certificate, asked for in each attempt, since another one makes other files. What the provider is at work on is
         of the one that is known."""
         if run.row.prepared_for is not None and (self._session(run.row, _AUTHORIZE) or self._session(run.row, _SIGN)):
-            return _kept_credential(run.row.prepared_for), signatories.read(run.row.prepared_for["signatory"])
+            return kept_credential(run.row.prepared_for), signatories.read(run.row.prepared_for["signatory"])
         try:
             answer = run.provider.credential(self._session(run.row, _CREDENTIAL))
         except ProviderFailed as failed:
@@ -230,7 +229,7 @@ class CertsignWork:
             )
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
-        known = {"signatory": signatories.kept(signatory), "credential": _keepable(credential)}
+        known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
         prepared = Prepared(signings, known, room)
         return run.at(self._database.write(certsigning.keep_prepared, run.row, prepared))
 
@@ -298,7 +297,7 @@ class CertsignWork:
             ) is not None:
                 return run, Grant(secret, row.grant_until)
             run = run.at(self._database.write(certsigning.begin_authorization, row))
-        mark = _mark_of(run.settings, self._secret)
+        mark = mark_of(run.settings, self._secret)
         if run.row.settings_mark != mark:
             run = run.at(self._database.write(certsigning.note_settings, run.row, mark))
         answer = self._authorize(run, mark, credential, signatory, hashes)
@@ -424,23 +423,6 @@ class _Trying:
         self._known.discard(mark)
 
 
-def _keepable(credential: Credential) -> dict[str, Any]:
-    return {
-        "id": credential.id,
-        "chain": [b64encode(one).decode() for one in credential.chain],
-        "mechanisms": [asdict(mechanism) for mechanism in credential.mechanisms],
-        "bound": credential.bound,
-        "most_at_once": credential.most_at_once,
-    }
-
-
-def _kept_credential(known: Mapping[str, Any]) -> Credential:
-    data = dict(known["credential"])
-    chain = tuple(b64decode(one) for one in data.pop("chain"))
-    mechanisms = tuple(Mechanism(**one) for one in data.pop("mechanisms"))
-    return Credential(chain=chain, mechanisms=mechanisms, **data)
-
-
 def _prepared_for(signings: Sequence[CertsignSigning], row: CertsignJob, signatory: Signatory) -> bool:
     """Whether the files are there, and made for this certificate."""
     sha256 = hashlib.sha256(signatory.chain[0]).hexdigest()
@@ -457,12 +439,6 @@ def _key(row: CertsignJob, step: str) -> str:
 
 def _label(request: SealRequest) -> str:
     return request.name[:200]
-
-
-def _mark_of(settings: CertsignSettings, secret: str) -> str:
-    """Names settings without telling anything of them."""
-    text = settings.model_dump_json().encode()
-    return hmac.new(secret.encode(), b"certsign settings " + text, "sha256").hexdigest()
 
 
 def _failed_at_provider(

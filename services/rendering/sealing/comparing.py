@@ -8,8 +8,9 @@ from contracts.rpc.rendering import SealRequest
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.rendering import queries
+from services.rendering import confirmations, queries
 from services.rendering.rules import differences
+from services.rendering.rules.differences import SignedElsewhere
 from services.rendering.sealing import statements
 
 log = observe.logger(__name__)
@@ -41,7 +42,11 @@ def compare(database: Database, blobs: BlobStore, request: SealRequest, job_id: 
     confirmed = statements.known_statements(database, blobs, request.submission_id)
     if confirmed and request.to_check is None:
         raise NotYetComplete(_INCOMPLETE)
-    differing = differences.unaccepted(request, confirmed, database.read(queries.statements_since))
+    signed = [
+        SignedElsewhere(row.submitter_id, row.stated)
+        for row in database.read(confirmations.of_ids, request.confirmations)
+    ]
+    differing = differences.unaccepted(request, confirmed, database.read(queries.statements_since), signed)
     if not differing:
         return
     DIFFERING.inc()

@@ -8,7 +8,7 @@ were prepared for them, and the rest is the same.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,11 +27,12 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands
+from services.rendering import commands, confirmations
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.children.renderer import Renderer, seal_name
+from services.rendering.confirmations import Base, changed_for
 from services.rendering.jobs.sealing.certificates import KeyUnavailable
-from services.rendering.models import SealJob, StampedSeal
+from services.rendering.models import Confirmation, SealJob, StampedSeal
 from services.rendering.protocol import DutyStamped, Place, ProviderSignature, Reserved, SealedSummary, Waiver
 from services.rendering.rules import domain
 from services.rendering.rules.stamps import files_to_stamp
@@ -40,7 +41,7 @@ from services.rendering.sealing.archive_work import Archives, Lifted
 from services.rendering.sealing.parts import Part
 from services.rendering.sealing.parts import read as read_part
 from services.rendering.sealing.pictures import drawn_pictures
-from services.rendering.sealing.provided import NotSigned, Provided, ProviderSealers, provided
+from services.rendering.sealing.provided import DRAWN, NotSigned, Provided, ProviderSealers, provided
 from services.rendering.settings import Settings
 from services.rendering.signatures.archiving import Archiver
 from services.rendering.signatures.sealer import Finisher, Sealer
@@ -154,6 +155,10 @@ class SealWork:
             by_provider = self._by_provider(job, request)
         except (NotSigned, ServiceError) as error:
             return Retry(str(error))
+        try:
+            self._database.read(confirmations.bases, request.confirmations)
+        except LookupError as error:
+            return Park(f"What a signer has signed at the provider is not known here (confirmation {error})")
         if request.dutystamp is not None:
             return self._with_stamps(job, request, by_provider)
         outcome = self._run(job, request, by_provider, lambda run: (run.seal(), run.archives.due))
@@ -186,6 +191,8 @@ class SealWork:
                 by_provider,
                 kept,
                 self._archiver,
+                self._database.read(confirmations.bases, request.confirmations),
+                self._database.read(confirmations.of_ids, request.confirmations),
             )
             try:
                 with SEAL_SECONDS.time():
@@ -273,7 +280,10 @@ class _Attempt:
         by_provider: Provided | Waiver | None,
         kept: StampedSeal | None,
         archiver: Archiver | None,
+        bases: Mapping[str, Base],
+        signers: Sequence[Confirmation],
     ) -> None:
+        self._bases, self._signers = bases, signers
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
         self._request, self._compared, self._provided, self._kept = request, compared, by_provider, kept
         self._making = self._documents
@@ -338,7 +348,9 @@ class _Attempt:
                 documents=[one.told(one.document) for one in sealed if one.document is not None],
                 combined=next((one.stored for one in sealed if one.document is None), None),
                 audit_trail=trail,
-                pades_level=domain.lowest_level([trail_level, *levels]),
+                pades_level=domain.lowest_level(
+                    [trail_level, *levels, *(base.level for base in self._bases.values() if base.level != "B-LTA")]
+                ),
                 report=[*self._report(assurance), *self.archives.notices],
                 archive_until=self.archives.until,
             )
@@ -402,7 +414,12 @@ class _Attempt:
     def _report(self, assurance: Assurance) -> list[Notice]:
         """What is missing of the trail's seal, and of the documents' where they have another."""
         more = self._provided.notices if isinstance(self._provided, Provided) and assurance.stamped else ()
-        return list({notice.message: notice for notice in (*assurance.notices, *more)}.values())
+        of_signers = [
+            Notice.model_validate(notice)
+            for row in self._signers
+            for notice in (row.assurance or {}).get("notices", ())
+        ]
+        return list({notice.message: notice for notice in (*assurance.notices, *more, *of_signers)}.values())
 
     def clean_up(self) -> None:
         """Remove what this attempt wrote."""
@@ -440,10 +457,13 @@ class _Attempt:
             sealer: Finisher = by_provider.sealer
             signature = by_provider.signature(number)
         else:
-            data = self._blobs.get(document.file)
-            filled = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
+            base = self._bases.get(document.uuid)
+            request = self._request if base is None else self._upon(document.uuid, base)
+            data = self._blobs.get(document.file if base is None else base.file)
+            filled = self._renderer.fill_and_reserve(request, document.uuid, data, attachments, place)
             sealed = self._sign(filled.reserved, assurance)
-            drawn, conformance, sealer, signature = filled.drawn, filled.conformance, self._sealer, None
+            before = DRAWN.validate_python(base.drawn) if base is not None else []
+            drawn, conformance, sealer, signature = [*before, *filled.drawn], filled.conformance, self._sealer, None
         # What is kept for its stamps is archived after them.
         lifted = self.archives.lift(sealed, stamped=assurance.stamped and self._kept is None)
         stored = others.submit(self._store, lifted, document.uuid, self._place_for_file())
@@ -451,6 +471,10 @@ class _Attempt:
         level = others.submit(_level, sealer, sealed, lifted, pages=pages, drawn=drawn, fields=self._fields)
         sha256, size = hashlib.sha256(lifted.data).hexdigest(), len(lifted.data)
         return _Sealed(document, document.name, pages, sha256, size, conformance, signature, level, stored)
+
+    def _upon(self, uuid: str, base: Base) -> SealRequest:
+        """The order for a document that signers have signed at a provider: the rest is drawn, and sealed."""
+        return self._request.model_copy(update=changed_for(self._request.documents, self._request.values, uuid, base))
 
     def _audit_trail(
         self,

@@ -57,6 +57,7 @@ def kept(signatory: Signatory) -> dict[str, Any]:
         "signature_size": signatory.signature_size,
         "valid_from": signatory.valid_from.isoformat(),
         "valid_to": signatory.valid_to.isoformat(),
+        "issuer_name": signatory.issuer_name,
     }
 
 
@@ -72,4 +73,5 @@ def read(data: Mapping[str, Any]) -> Signatory:
         signature_size=data["signature_size"],
         valid_from=datetime.fromisoformat(data["valid_from"]),
         valid_to=datetime.fromisoformat(data["valid_to"]),
+        issuer_name=data.get("issuer_name", ""),
     )

@@ -24,7 +24,7 @@ from services.submissions.storage.repeats import once
 STATE = "code"
 """``SigningForm.state`` while a code is asked for."""
 
-WORTH_A_CODE = frozenset({FormState.OPEN, FormState.WAITING, FormState.COMPLETED})
+WORTH_A_CODE = frozenset({FormState.OPEN, FormState.CONFIRMING, FormState.WAITING, FormState.COMPLETED})
 """In the other states the page has nothing to show that a code could open."""
 
 NOT_CONFIRMED = "must be confirmed with the code that is sent to it"

@@ -24,10 +24,10 @@ from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
-from services.submissions.rules import addresses, domain, filling
+from services.submissions.rules import addresses, confirming, domain, filling
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.site import Site
-from services.submissions.storage import identity_checks, store, trail
+from services.submissions.storage import confirmations, identity_checks, store, trail
 from services.submissions.storage.repeats import once
 
 SAME_VIEW = timedelta(seconds=5)
@@ -66,7 +66,7 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
         except Refused as refused:
             raise refused_for_page(refused) from None
         shown.require_same(command.shown, submitter, submission.row, submission.snapshot, submission.submitters)
-        values = _received(submission, submitter, command.values, limits, at)
+        values = received(submission, submitter, command.values, limits, at)
         own_fields = submission.fields_of(submitter)
         hidden = conditions.hidden(submission.fields, submission.document_conditions, {**submission.values, **values})
         changed = [field for field in own_fields if field.uuid in command.values]
@@ -89,45 +89,74 @@ def complete(
     def decide() -> rpc.form.Done:
         submission, submitter = lock_passed(session, command, site, now)
         at = store.moment(submission, now)
-        try:
-            domain.save(submission.state, submitter.id, at)  # may they do anything at all?
-            signed = shown.require_same(
-                command.shown, submitter, submission.row, submission.snapshot, submission.submitters
-            )
-            lines = invites.name_parties(submission, submitter, command, at)
-            started, first = domain.save(submission.state, submitter.id, at)
-            state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
-        except Refused as refused:
-            raise refused_for_page(refused) from None
-        values = _received(submission, submitter, command.values, limits, at)
-        own_fields = submission.fields_of(submitter)
-        store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))
-        seen(submitter, command, at)
-        announcement = Announcement(submission, site, at, submitter.visit)
-        if first:  # told of as it began, with what came in
-            store.set_values(submission, submitter, values)
-            keep(announcement, first)
-        faults = submissions.finish_values(submission, submitter, values, at, signed.covers)
-        filling.refuse(
-            faults + unconfirmed(submission, submitter, site) + identity_checks.unproved(submission, submitter)
-        )
-        lines += consent.record_agreement(submitter, command, at)
-        store.save(submission, state, at)
-        announcement.signed[submitter.id] = {
-            "shown": signed.token,
-            "let_in_by": let_in.ways(submission, submitter),
-            "statement": command.statement.model_dump() if command.statement else None,
-            **shown.digests_of(submitter, submission.snapshot, submission.attachments),
-        }
-        if lines:  # between what they began with and what they ended with
-            announce(announcement, first)
-            trail.append(submission, lines, at)
-            first = ()
-        announce(announcement, (*first, *happened))
+        require_no_confirmation(submission, submitter, at)
+        announcement = completed(submission, submitter, command, limits, site, at)
         return rpc.form.Done(state=FormState.COMPLETED, receipt=announcement.receipts.get(submitter.id))
 
     call = rpc.form.INVITE_AND_COMPLETE if isinstance(command, rpc.form.InviteAndComplete) else rpc.form.COMPLETE_FORM
     return once(session, call, command, decide)
+
+
+def require_no_confirmation(submission: store.LoadedSubmission, submitter: SubmitterRow, now: datetime) -> None:
+    """Raises ServiceError where this signer completes by confirming at a provider."""
+    is_open = submission.state.form_state(submitter.id, now) is FormState.OPEN
+    if (
+        is_open
+        and not submitter.viewer
+        and confirming.order_of(submission.snapshot.certsign, submission.row.certsign) is not None
+    ):
+        message = "Your signature has to be confirmed with the provider."
+        raise ServiceError("invalid", message, [{"field": "state", "reason": "confirm"}])
+
+
+def completed(
+    submission: store.LoadedSubmission,
+    submitter: SubmitterRow,
+    command: rpc.form.CompleteForm,
+    limits: Limits,
+    site: Site,
+    at: datetime,
+    lines_before: Sequence[trail.Line] = (),
+    locked: dict[str, Any] | None = None,
+) -> Announcement:
+    """Complete the form of this signer with ``command``, whoever has brought it; ``lines_before`` go before the line of the
+    completion. ``locked`` are the values that were fixed before, defaults and all. Raises ServiceError when that cannot be, and
+    then something may have been changed."""
+    try:
+        domain.save(submission.state, submitter.id, at)  # may they do anything at all?
+        signed = shown.require_same(
+            command.shown, submitter, submission.row, submission.snapshot, submission.submitters
+        )
+        lines = invites.name_parties(submission, submitter, command, at)
+        started, first = domain.save(submission.state, submitter.id, at)
+        state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
+    except Refused as refused:
+        raise refused_for_page(refused) from None
+    values = received(submission, submitter, command.values, limits, at) if locked is None else locked
+    own_fields = submission.fields_of(submitter)
+    store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))
+    seen(submitter, command, at)
+    announcement = Announcement(submission, site, at, submitter.visit)
+    if first:  # told of as it began, with what came in
+        store.set_values(submission, submitter, values)
+        keep(announcement, first)
+    faults = submissions.finish_values(submission, submitter, values, at, signed.covers)
+    filling.refuse(faults + unconfirmed(submission, submitter, site) + identity_checks.unproved(submission, submitter))
+    lines += consent.record_agreement(submitter, command, at)
+    store.save(submission, state, at)
+    announcement.signed[submitter.id] = {
+        "shown": signed.token,
+        "let_in_by": let_in.ways(submission, submitter),
+        "statement": command.statement.model_dump() if command.statement else None,
+        **shown.digests_of(submitter, submission.snapshot, submission.attachments),
+    }
+    lines += lines_before
+    if lines:  # between what they began with and what they ended with
+        announce(announcement, first)
+        trail.append(submission, lines, at)
+        first = ()
+    announce(announcement, (*first, *happened))
+    return announcement
 
 
 def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: datetime) -> rpc.form.Done:
@@ -141,6 +170,7 @@ def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: da
             state, happened = domain.decline(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
+        confirmations.discard(submission, submitter, "declined", at)
         seen(submitter, command, at)
         submitter.decline_reason = reason
         store.save(submission, state, at)
@@ -166,6 +196,7 @@ def report_wrong_recipient(
             raise refused_for_page(refused) from None
         data = {**_visit(command, submitter), "reason": reason}
         line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, data)
+        confirmations.discard(submission, submitter, "wrong recipient", at)
         dropped = signing_links.replace(submission, submitter, Why.WRONG_RECIPIENT, at)
         signing_links.drop_files(submission, submitter, at)
         submission.state = state
@@ -230,7 +261,7 @@ def refused_for_page(refused: Refused) -> ServiceError:
     return ServiceError(code, refused.message, [{"field": "state", "reason": str(refused.state)}])
 
 
-def _received(
+def received(
     submission: store.LoadedSubmission, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
 ) -> dict[str, Any]:
     """The signer's values with those that came in."""

@@ -10,6 +10,7 @@ from contracts.events import CERTSIGN_RETRIED, DUTYSTAMP_RETRIED, DocumentsSeale
 from contracts.providers import (
     DUTYSTAMP,
     CertsignChanged,
+    CertsignMode,
     CertsignOrder,
     CertsignRetried,
     DutystampChanged,
@@ -18,14 +19,23 @@ from contracts.providers import (
 )
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.bus.outbox import emit, first_time
-from contracts.types import Actor, CertsignStatus, DutystampStatus, SealingStatus, Submission
+from contracts.types import (
+    Actor,
+    CertsignStatus,
+    DutystampStatus,
+    IdentityStatus,
+    SealingStatus,
+    Submission,
+    SubmissionStatus,
+)
+from services.submissions.commands.confirmation import asked_again, give_up
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.reading import queries
-from services.submissions.rules import providers
+from services.submissions.rules import confirming, providers
 from services.submissions.rules.providers import KeptCertsign, KeptDutystamp
 from services.submissions.site import Site
-from services.submissions.storage import store, trail
+from services.submissions.storage import confirmations, store, trail
 from services.submissions.storage.repeats import once
 
 
@@ -104,6 +114,9 @@ def retry_certsign(session: Session, command: rpc.RetryCertsign, site: Site, now
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
         kept = providers.certsign_of(submission.row.certsign)
+        if confirming.order_of(submission.snapshot.certsign, submission.row.certsign) is not None:
+            _ask_signers_again(submission, command, kept, now)
+            return queries.presented(session, submission, site, now, unmasked=True)
         if kept is None or not kept.may_be_retried or not _is_sealing(submission):
             raise _nothing_failed("certsign_sign_status", kept)
         submission.snapshot.certsign = command.order.model_dump(mode="json")
@@ -119,11 +132,33 @@ def retry_certsign(session: Session, command: rpc.RetryCertsign, site: Site, now
     return once(session, rpc.RETRY_CERTSIGN, command, decide)
 
 
+def _ask_signers_again(
+    submission: store.LoadedSubmission, command: rpc.RetryCertsign, kept: KeptCertsign | None, now: datetime
+) -> None:
+    """Signers whose confirmation failed are asked again, with the account's settings of today, as all who come later."""
+    failed = [
+        (submitter, confirmation)
+        for submitter in submission.submitters
+        if (confirmation := confirming.of(submitter.confirmation)) is not None
+        and confirmation.stage is confirming.Stage.ASKED
+        and confirmation.status is IdentityStatus.FAILED
+    ]
+    if not failed or command.order.mode is not CertsignMode.SIGNER:
+        raise _nothing_failed("certsign_sign_status", kept)
+    submission.snapshot.certsign = command.order.model_dump(mode="json")
+    at = store.moment(submission, now)
+    for submitter, confirmation in failed:
+        asked_again(submission, submitter, confirmation, command.order, at)
+    trail.append(submission, [trail.Line(trail.RETRY_CERTSIGN, None, trail.actor_data(command.actor))], at)
+
+
 def waive_certsign(announcement: Announcement, actor: Actor) -> bool:
     """Give the provider's signature up: the local certificate is taken, and the trail names who decided that. True when the
     sealing that is under way goes on with it. Raises ServiceError unless there is something to give up."""
     submission = announcement.submission
     kept = providers.certsign_of(submission.row.certsign)
+    if (order := confirming.order_of(submission.snapshot.certsign, submission.row.certsign)) is not None:
+        return _waive_signers(announcement, actor, order, kept)
     if kept is None or not kept.may_be_waived or submission.row.sealing_status == SealingStatus.SEALED.value:
         raise _nothing_failed("certsign_sign_status", kept)
     waived = kept.model_copy(
@@ -135,6 +170,28 @@ def waive_certsign(announcement: Announcement, actor: Actor) -> bool:
         return False
     _tell_rendering(announcement, None, actor.email)
     return True
+
+
+def _waive_signers(announcement: Announcement, actor: Actor, order: CertsignOrder, kept: KeptCertsign | None) -> bool:
+    """Signers who have not signed at the provider yet complete without it; what was signed there stays. Where the sealing has
+    failed it is done without that, too: False, it is still to be begun anew."""
+    submission, row = announcement.submission, announcement.submission.row
+    failed = row.sealing_status == SealingStatus.FAILED.value
+    open_still = row.sealing_status is None and submission.state.status is SubmissionStatus.PENDING
+    if not failed and not open_still:
+        raise _nothing_failed("certsign_sign_status", kept)
+    waived = KeptCertsign(
+        status=CertsignStatus.FAILED, provider=order.provider, at=announcement.now, waived_by=actor.email
+    )
+    give_up(announcement, "the provider was given up by the sender")
+    row.certsign = waived.model_dump(mode="json")
+    _record(announcement, trail.WAIVE_CERTSIGN, trail.actor_data(actor) | {"provider": order.provider})
+    if not failed:
+        return True
+    for submitter in submission.submitters:
+        if (confirmation := confirming.of(submitter.confirmation)) is not None:
+            confirmations.keep(submitter, confirmation.model_copy(update={"dropped": True}))
+    return False
 
 
 def tell_waived_again(announcement: Announcement) -> None:

@@ -30,7 +30,7 @@ from services.submissions.rules.domain import Refused
 from services.submissions.rules.identity_requirements import check_identity_change_available
 from services.submissions.rules.naming import labels
 from services.submissions.site import Site
-from services.submissions.storage import branding, identity_checks, store, trail
+from services.submissions.storage import branding, confirmations, identity_checks, store, trail
 from services.submissions.storage.repeats import once
 
 
@@ -109,6 +109,8 @@ def update(
         )
         try:
             domain.change(submission.state, submitter.id)
+            if command.completed or _changes_what_is_signed(change):
+                confirmations.discard(submission, submitter, "changed by the sender", at)
             lines = _readdressed(announcement, submitter, change.details)
             before, party = changes.of(submitter, submission.fields), trail.party(submitter)
             _apply(submission, submitter, command, change, limits, at)
@@ -139,6 +141,11 @@ def update(
         return queries.presented_submitter(session, submission, submitter, site, now)
 
     return once(session, rpc.UPDATE_SUBMITTER, command, decide)
+
+
+def _changes_what_is_signed(change: Change) -> bool:
+    """Whether the change may concern what the signer confirms at a provider just now."""
+    return bool(change.overrides.changes or change.details or change.preferences or change.overrides.sources)
 
 
 def _readdressed(announcement: Announcement, submitter: SubmitterRow, details: Mapping[str, Any]) -> list[trail.Line]:

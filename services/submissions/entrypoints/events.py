@@ -12,10 +12,10 @@ from contracts.events import (
     PublicData,
     StatementSigned,
 )
-from contracts.providers import CertsignChanged, DutystampChanged
+from contracts.providers import CertsignChanged, ConfirmationChanged, DutystampChanged
 from contracts.runtime.clock import now
 from contracts.runtime.worker import subscribes
-from services.submissions.commands import followups, providers
+from services.submissions.commands import confirmation, followups, providers
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.storage import known_templates
 
@@ -38,6 +38,10 @@ class Events(Entrypoints):
     @subscribes(events.CERTSIGN_CHANGED)
     def on_certsign_changed(self, envelope: Envelope, data: CertsignChanged) -> None:
         self._write(providers.accept_certsign, envelope.id, data)
+
+    @subscribes(events.CONFIRMATION_CHANGED)
+    def on_confirmation_changed(self, envelope: Envelope, data: ConfirmationChanged) -> None:
+        self._write(confirmation.accept, envelope.id, data, self.context.settings)
 
     @subscribes(events.DUTYSTAMP_CHANGED)
     def on_dutystamp_changed(self, envelope: Envelope, data: DutystampChanged) -> None:

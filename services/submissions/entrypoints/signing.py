@@ -1,16 +1,23 @@
 """Calls of the signing page: its form, its one-time codes, its checks of identity."""
 
+from typing import Any
+
+from contracts.providers import ConfirmationView
+from contracts.rpc import rendering
 from contracts.rpc.rendering import FillRequest
 from contracts.rpc.submissions import codes, form, identity, visit
+from contracts.rpc.submissions import confirmation as confirming
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Attachment
 from services.submissions import form_news, forms
 from services.submissions.commands import codes as code_commands
+from services.submissions.commands import confirmation as confirmation_commands
 from services.submissions.commands import form as form_commands
 from services.submissions.commands import identity as identity_commands
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning.preparing import adopted, check_texts, texts_in
+from services.submissions.rules.confirming import KeptConfirmation
 
 
 class Signing(Entrypoints):
@@ -94,6 +101,48 @@ class Signing(Entrypoints):
     @handles(identity.FINISH_IDENTITY_CHECK)
     def finish_identity_check(self, command: identity.FinishIdentityCheck) -> identity.IdentityCheckFinished:
         return self._write(identity_commands.finish, command)
+
+    @handles(confirming.START_CONFIRMATION)
+    def start_confirmation(self, command: confirming.StartConfirmation) -> ConfirmationView:
+        self._refuse_undrawable(command)
+        return self._write(confirmation_commands.start, command, self.context.settings)
+
+    @handles(confirming.CONFIRMATION)
+    def confirmation(self, request: visit.Visit) -> ConfirmationView:
+        kept, state = self._look_up(forms.confirmation, request)
+        if kept is None:
+            return ConfirmationView(step=confirmation_commands.ended(state))
+        query = rendering.FindConfirmation(confirmation_id=kept.id, round=kept.round)
+        return self._with_provider(kept, self.context.bus.call(rendering.CONFIRMATION, query))
+
+    @handles(confirming.ANSWER_CONFIRMATION)
+    def answer_confirmation(self, command: confirming.AnswerConfirmation) -> ConfirmationView:
+        return self._answer(command, command.request_id, {"ask": command.ask, "answers": command.answers})
+
+    @handles(confirming.RETURN_CONFIRMATION)
+    def return_confirmation(self, command: confirming.ReturnConfirmation) -> ConfirmationView:
+        return self._answer(command, command.request_id, {"state": command.state, "answers": command.answers})
+
+    @handles(confirming.TRY_CONFIRMATION_AGAIN)
+    def try_confirmation_again(self, command: confirming.LeaveConfirmation) -> ConfirmationView:
+        return self._write(confirmation_commands.ask_again, command)
+
+    @handles(confirming.LEAVE_CONFIRMATION)
+    def leave_confirmation(self, command: confirming.LeaveConfirmation) -> form.Done:
+        return self._write(confirmation_commands.leave, command)
+
+    def _answer(self, visitor: visit.Visit, request_id: str, given: dict[str, Any]) -> ConfirmationView:
+        """Hand on what the person has given; rendering takes it once."""
+        kept, state = self._look_up(forms.confirmation, visitor)
+        if kept is None:
+            return ConfirmationView(step=confirmation_commands.ended(state))
+        command = rendering.AnswerConfirmation(
+            request_id=request_id, confirmation_id=kept.id, round=kept.round, **given
+        )
+        return self._with_provider(kept, self.context.bus.call(rendering.ANSWER_CONFIRMATION, command))
+
+    def _with_provider(self, kept: KeptConfirmation, view: ConfirmationView) -> ConfirmationView:
+        return view if view.provider else view.model_copy(update={"provider": kept.provider})
 
     def _refuse_undrawable(self, command: form.SaveValues) -> None:
         """What a signer sends must have characters that fonts have, and fit."""

@@ -1,6 +1,6 @@
 """What rendering gets: documents with the values that go onto them, and for sealing the audit trail as well."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from contracts.fields import conditions
 from contracts.fields import values as rules
 from contracts.fields.kinds import UNTOUCHABLE
 from contracts.fields.rules import is_empty
-from contracts.providers import CertsignOrder, DutystampOrder
+from contracts.providers import CertsignMode, CertsignOrder, DutystampOrder
 from contracts.rpc.rendering import (
     FieldValue,
     FilledAttachment,
@@ -23,7 +23,7 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
 from services.submissions.evidence import told_parties
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
-from services.submissions.rules import filling, placeholders
+from services.submissions.rules import confirming, filling, placeholders
 from services.submissions.site import Site
 from services.submissions.storage import branding, trail
 
@@ -43,15 +43,56 @@ def seal_request(
     trail_says = told_parties.submission(row, lines)
     filled = fill_request(row, snapshot, told_parties.parties(submitters, lines), attachments, site)
     is_waived = bool((row.certsign or {}).get("waived_by"))
+    by_signers = bool(snapshot.certsign) and CertsignOrder.model_validate(snapshot.certsign).mode is CertsignMode.SIGNER
+    by_provider = snapshot.certsign if not is_waived and not by_signers else None
     return SealRequest(
         **dict(filled, name=_name(trail_says.name, row, snapshot)),
         seal_id=row.seal_id,
         trail=trail.for_seal(lines),
         created_at=trail_says.created_at,
         completed_at=trail_says.signed_at or row.signed_at,
-        certsign=None if is_waived else CertsignOrder.model_validate(snapshot.certsign) if snapshot.certsign else None,
+        certsign=CertsignOrder.model_validate(by_provider) if by_provider else None,
         dutystamp=_dutystamp(snapshot),
+        confirmations=confirmed(submitters),
     )
+
+
+def confirmed(submitters: Iterable[SubmitterRow]) -> list[str]:
+    """The confirmations of those who have signed at a provider, in their order."""
+    signed = [
+        (submitter.completed_at, kept.id)
+        for submitter in submitters
+        if (kept := confirming.of(submitter.confirmation)) is not None
+        and kept.stage is confirming.Stage.SIGNED
+        and not kept.dropped
+        and submitter.completed_at is not None
+    ]
+    return [confirmation for _, confirmation in sorted(signed)]
+
+
+def confirmation_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    site: Site,
+) -> FillRequest:
+    """What is on paper of those who have completed: what the last of them signs at a provider. The rows say already that they
+    have completed."""
+    account = Account.model_validate(snapshot.account)
+    fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
+    done = [submitter for submitter in submitters if submitter.completed_at is not None]
+    values = {uuid: value for submitter in done for uuid, value in submitter.values.items()}
+    reasons = {uuid: reason for submitter in done for uuid, reason in submitter.reasons.items()}
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    ids = {submitter.id for submitter in done}
+    filled = [
+        entry
+        for entry in _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
+        if entry.submitter_id in ids
+    ]
+    parties = [_party(submitter) for submitter in submitters]
+    return _without_documents(_request(row, snapshot, submitters, attachments, filled, reasons, parties, site), hidden)
 
 
 def _dutystamp(snapshot: SnapshotRow) -> DutystampOrder | None:

@@ -19,7 +19,7 @@ from contracts.events import (
     PublicData,
     WrongRecipientMail,
 )
-from contracts.providers import CERTSIGN
+from contracts.providers import CERTSIGN, CertsignMode, CertsignOrder
 from contracts.runtime.bus.outbox import emit
 from contracts.types import Actor, CertsignState, CertsignStatus, DutystampState, DutystampStatus
 from services.submissions.evidence import sealing, statements
@@ -157,7 +157,8 @@ def _ask_providers(announcement: Announcement) -> None:
     submission = announcement.submission
     row, snapshot, at = submission.row, submission.snapshot, announcement.now
     lines = []
-    if snapshot.certsign and not (row.certsign or {}).get("waived_by"):
+    by_signers = snapshot.certsign and CertsignOrder.model_validate(snapshot.certsign).mode is CertsignMode.SIGNER
+    if snapshot.certsign and not by_signers and not (row.certsign or {}).get("waived_by"):
         provider = snapshot.certsign["provider"]
         asked = KeptCertsign(status=CertsignStatus.PENDING, provider=provider, at=at)
         row.certsign = asked.model_dump(mode="json")

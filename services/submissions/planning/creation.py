@@ -14,7 +14,7 @@ from contracts.errors import ServiceError
 from contracts.fields import checker
 from contracts.languages.choosing import PSEUDO, known_locale
 from contracts.problems import Problems
-from contracts.providers import CertsignOrder
+from contracts.providers import CertsignMode, CertsignOrder
 from contracts.rpc.submissions.api import CertsignWish, Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, FieldType, Order, Party, Role
@@ -27,7 +27,7 @@ from services.submissions.planning.code_requirements import (
     check_code_addresses,
     code_requirements,
 )
-from services.submissions.rules import addresses, merging, preferences, roles, variables
+from services.submissions.rules import addresses, confirming, merging, preferences, roles, variables
 from services.submissions.rules.identity_requirements import check_identity_available
 from services.submissions.rules.naming import keeping_names, labels
 from services.submissions.rules.overrides import OverrideRequest, Overrides, Source, template_defaults
@@ -159,6 +159,7 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
         certsign=_certsign(request.certsign, chosen, given_preferences, field_of(template), problems),
     )
     _check_whole(plan, limits, problems)
+    _check_order(plan, problems)
     numbered = [(f"submitters[{index}]", submitter) for index, submitter in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     check_identity_available(plan.fields, field_of(template), request.account, problems)
@@ -333,6 +334,14 @@ def _fields(
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose {reason}")
         fields.append(changed)
     return fields
+
+
+def _check_order(plan: Plan, problems: Problems) -> None:
+    """Who signs with a certificate of their own does so over what the signer before has signed."""
+    if plan.certsign is None or plan.certsign.mode is not CertsignMode.SIGNER:
+        return
+    if (reason := confirming.not_in_order(plan.order, plan.submitters)) is not None:
+        problems.add("order" if plan.order is Order.RANDOM else "submitters", reason)
 
 
 def _check_whole(plan: Plan, limits: Limits, problems: Problems) -> None:

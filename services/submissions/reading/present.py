@@ -21,6 +21,7 @@ from contracts.types import (
     Person,
     SealedDocumentLink,
     SealingStatus,
+    SignerCertificate,
     Submission,
     SubmissionEvent,
     SubmissionStatus,
@@ -191,6 +192,8 @@ def submitter(
         if alone and shown.definitions
         else None,
         consent=as_stored(Consent, **row.consent) if row.consent else None,
+        identity_status=row.confirmation["status"] if row.confirmation else None,
+        identity=as_stored(SignerCertificate, **signer) if (signer := (row.confirmation or {}).get("signer")) else None,
     )
 
 

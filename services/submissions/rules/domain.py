@@ -17,6 +17,7 @@ class FormState(StrEnum):
     """What a signer's link shows (``SigningForm.state``)."""
 
     OPEN = "open"
+    CONFIRMING = "confirming"
     WAITING = "waiting"
     COMPLETED = "completed"
     DECLINED = "declined"
@@ -60,6 +61,7 @@ class Refused(Exception):
 
 
 REFUSALS = {
+    FormState.CONFIRMING: "Your signature is being confirmed with the provider.",
     FormState.WAITING: "It is not your turn to sign yet.",
     FormState.COMPLETED: "Form has been completed already.",
     FormState.DECLINED: "Form has been declined.",
@@ -71,7 +73,8 @@ REFUSALS = {
 @dataclass(frozen=True)
 class Submitter:
     """One party. ``group`` is its place in the order, equal numbers sign in parallel. A ``viewer`` has no fields: it may
-    look and never blocks. ``invited``: its turn has come."""
+    look and never blocks. ``invited``: its turn has come. ``confirming``: they have filled in everything, and confirm it at a
+    provider."""
 
     id: int
     group: int
@@ -79,6 +82,7 @@ class Submitter:
     status: SubmitterStatus = SubmitterStatus.PENDING
     invited: bool = False
     started: bool = False
+    confirming: bool = False
 
     @property
     def awaited(self) -> bool:
@@ -139,7 +143,9 @@ class Submission:
             return FormState(status.value)
         if submitter.status is SubmitterStatus.COMPLETED or self.all_signed:
             return FormState.COMPLETED
-        return FormState.OPEN if self.reached(submitter) else FormState.WAITING
+        if not self.reached(submitter):
+            return FormState.WAITING
+        return FormState.CONFIRMING if submitter.confirming else FormState.OPEN
 
 
 Decision = tuple[Submission, tuple[Happened, ...]]
@@ -157,7 +163,7 @@ def create(submission: Submission, completed: Iterable[int], *, seal_id: str) ->
 
 def view(submission: Submission, submitter_id: int, now: datetime) -> Decision:
     """The signing page was shown. It may be shown in any state; only an open form is a view that is told of."""
-    if submission.form_state(submitter_id, now) is not FormState.OPEN:
+    if submission.form_state(submitter_id, now) not in (FormState.OPEN, FormState.CONFIRMING):
         return submission, ()
     return submission, (Happened(Fact.VIEWED, submitter_id),)
 
@@ -183,7 +189,8 @@ def complete_for(submission: Submission, submitter_id: int, now: datetime, *, se
 
 
 def decline(submission: Submission, submitter_id: int, now: datetime) -> Decision:
-    """The signer refuses. That ends the submission: nobody further is invited."""
+    """The signer refuses, until they have completed. That ends the submission: nobody further is invited."""
+    submission = _change(submission, submitter_id, confirming=False)
     _must_be_open(submission, submitter_id, now)
     submission = _change(submission, submitter_id, status=SubmitterStatus.DECLINED)
     return replace(submission, status=SubmissionStatus.DECLINED), (Happened(Fact.DECLINED, submitter_id),)
@@ -198,6 +205,17 @@ def change(submission: Submission, submitter_id: int) -> None:
         raise Refused(FormState.COMPLETED, "Submitter has already completed the submission.")
 
 
+def confirm(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """The signer has filled in everything, and confirms it at a provider: nothing is changed until they have, or go back."""
+    started, happened = save(submission, submitter_id, now)
+    return _change(started, submitter_id, confirming=True), happened
+
+
+def leave_confirmation(submission: Submission, submitter_id: int) -> Submission:
+    """The form can be filled in again."""
+    return _change(submission, submitter_id, confirming=False)
+
+
 def invite_again(submission: Submission, submitter_id: int, now: datetime) -> Decision:
     """Send the invitation once more. Before the submitter's turn nothing is sent: they are invited when it comes."""
     _must_be_pending(submission, submitter_id, now)
@@ -210,7 +228,7 @@ def invite_again(submission: Submission, submitter_id: int, now: datetime) -> De
 def readdress(submission: Submission, submitter_id: int) -> Submission:
     """The link goes to somebody else: what was begun is not, and the invitation is not sent."""
     change(submission, submitter_id)
-    return _change(submission, submitter_id, invited=False, started=False)
+    return _change(submission, submitter_id, invited=False, started=False, confirming=False)
 
 
 def invite_awaited(submission: Submission, now: datetime) -> Decision:
@@ -224,9 +242,9 @@ def invite_awaited(submission: Submission, now: datetime) -> Decision:
 def report_wrong_recipient(submission: Submission, submitter_id: int, now: datetime) -> Submission:
     """Whoever has the link says that they are not this party. Only while it shows something; nobody is invited by it."""
     state = submission.form_state(submitter_id, now)
-    if state is not FormState.OPEN:
+    if state not in (FormState.OPEN, FormState.CONFIRMING):
         raise Refused(state, REFUSALS[state])
-    return _change(submission, submitter_id, started=False)
+    return _change(submission, submitter_id, started=False, confirming=False)
 
 
 def reschedule(submission: Submission, expire_at: datetime | None, now: datetime) -> Decision:
@@ -315,7 +333,7 @@ def _must_be_open(submission: Submission, submitter_id: int, now: datetime) -> N
 def _must_be_pending(submission: Submission, submitter_id: int, now: datetime) -> None:
     change(submission, submitter_id)
     state = submission.form_state(submitter_id, now)
-    if state not in (FormState.OPEN, FormState.WAITING):
+    if state not in (FormState.OPEN, FormState.CONFIRMING, FormState.WAITING):
         raise Refused(state, REFUSALS[state])
 
 

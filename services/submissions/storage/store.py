@@ -23,7 +23,7 @@ from services.submissions.models import (
     SubmitterRow,
     TemplateRow,
 )
-from services.submissions.rules import addresses, domain
+from services.submissions.rules import addresses, confirming, domain
 from services.submissions.storage.access import require_writer, visible_to
 
 R = TypeVar("R", SubmitterRow, AttachmentRow)
@@ -236,6 +236,7 @@ def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
                 status=SubmitterStatus(submitter.status),
                 invited=submitter.invited_at is not None,
                 started=submitter.started_at is not None,
+                confirming=confirming.is_asked(submitter.confirmation),
             )
             for submitter in submitters
         ),

@@ -65,6 +65,7 @@ def check_chain(
             signature_size=largest_signature(key),  # type: ignore[arg-type]  # another kind has no mechanism
             valid_from=leaf.not_valid_before_utc,
             valid_to=min(one.not_valid_after for one in path),
+            issuer_name=leaf.issuer.rfc4514_string(),
         )
     except (ValueError, TypeError, KeyError, UnsupportedAlgorithm) as error:
         raise Refused(f"the provider's certificate cannot be read ({type(error).__name__})") from error
