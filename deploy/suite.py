@@ -31,7 +31,7 @@ WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
 SERVICES = (*WORKERS, "gateway")
 DEFINITIONS = ROOT / "deploy/kubernetes/components/broker-and-database/definitions.json"
 """What RabbitMQ is to know; ``deploy/broker_roles.py`` records it."""
-PROVIDER, STAMP_HOUSE = "provider", "stamp-house"
+PROVIDER, STAMP_ISSUER = "provider", "stamp-issuer"
 """What is there to be tried beside the services: a provider of remote certificates, and one of duty stamps. Their folders in
 VAR_DIR have the same names."""
 PROVIDER_MAILBOX = "provider.jsonl"
@@ -214,7 +214,7 @@ class Suite:
     def _names_of_providers(self) -> tuple[str, ...]:
         if not self.with_providers:
             return ()
-        return (PROVIDER,) if self.settings.get("RENDERING_STAMP_FOLDER") else (PROVIDER, STAMP_HOUSE)
+        return (PROVIDER,) if self.settings.get("RENDERING_STAMP_FOLDER") else (PROVIDER, STAMP_ISSUER)
 
     def _program(self, name: str) -> Program:
         if name in self._ports_of_providers:
@@ -229,7 +229,7 @@ class Suite:
 
     def _provider_program(self, name: str) -> Program:
         port = self._ports_of_providers[name]
-        module = "deploy.providers.csc" if name == PROVIDER else "deploy.providers.stamp_house"
+        module = "deploy.providers.csc" if name == PROVIDER else "deploy.providers.stamp_issuer"
         arguments = ["-m", module, "--folder", str(self.var_dir / name), "--port", str(port)]
         if name == PROVIDER:
             arguments += ["--mailbox", str(self.var_dir / "mail" / PROVIDER_MAILBOX)]
@@ -253,9 +253,9 @@ class Suite:
     def _settings_of_providers(self) -> dict[str, str]:
         """What the services must know of them: pages link to them, and a sign adapter shares its folder with rendering."""
         urls = self.provider_urls()
-        found = {"LOCAL_PROVIDER_URL": urls.get(PROVIDER, ""), "LOCAL_STAMP_HOUSE_URL": urls.get(STAMP_HOUSE, "")}
-        if STAMP_HOUSE in urls:
-            found["RENDERING_STAMP_FOLDER"] = str(self.var_dir / STAMP_HOUSE / "shared")
+        found = {"LOCAL_PROVIDER_URL": urls.get(PROVIDER, ""), "LOCAL_STAMP_ISSUER_URL": urls.get(STAMP_ISSUER, "")}
+        if STAMP_ISSUER in urls:
+            found["RENDERING_STAMP_FOLDER"] = str(self.var_dir / STAMP_ISSUER / "shared")
         return found
 
     def certsign_settings(self) -> dict[str, Any]:
@@ -263,8 +263,8 @@ class Suite:
         return self._written_by(PROVIDER, "certsign.json")
 
     def dutystamp_settings(self) -> dict[str, Any]:
-        """What ``PUT /account`` takes as ``dutystamp`` for the stamp house that runs beside the services."""
-        return self._written_by(STAMP_HOUSE, "dutystamp.json")
+        """What ``PUT /account`` takes as ``dutystamp`` for the stamp issuer that runs beside the services."""
+        return self._written_by(STAMP_ISSUER, "dutystamp.json")
 
     def _written_by(self, name: str, file: str) -> dict[str, Any]:
         """What a provider has written once it can be called."""
@@ -460,8 +460,8 @@ def announce(suite: Suite, seconds: float) -> None:
     urls = suite.provider_urls()
     if PROVIDER in urls:
         print(f"To be tried: a provider of remote certificates at {urls[PROVIDER]} (docs/certsign.md)")
-    if STAMP_HOUSE in urls:
-        print(f"             and one of duty stamps at {urls[STAMP_HOUSE]} (docs/dutystamp.md)")
+    if STAMP_ISSUER in urls:
+        print(f"             and one of duty stamps at {urls[STAMP_ISSUER]} (docs/dutystamp.md)")
     if (reason := suite.providers_out_of_reach()) is not None:
         print(f"             They cannot be called as things are: {reason}")
     if suite.api_key_is_new:

@@ -95,7 +95,7 @@ def overview(
 
 
 def stamps(sold: Iterable[tuple[str, str, str, str, str | None]], left: int) -> bytes:
-    """The books of a house that sells duty stamps. ``sold``: serial, category, the name it was bought under, when it was
+    """The books of an issuer of duty stamps. ``sold``: serial, category, the name it was bought under, when it was
     bought, when it was used; the newest first. ``left``: how many can be bought."""
     entries = [
         f"<li><code>{escape(serial)}</code> {'used' if used_at else 'not used yet'}<br>"
@@ -104,9 +104,9 @@ def stamps(sold: Iterable[tuple[str, str, str, str, str | None]], left: int) -> 
         for serial, category, name, bought_at, used_at in sold
     ]
     return page(
-        "Local stamp house",
-        "<h1>Local stamp house</h1>"
-        "<p class=soft>This house runs on your own machine, to be tried. Its stamps are worth nothing.</p>"
+        "Local stamp issuer",
+        "<h1>Local stamp issuer</h1>"
+        "<p class=soft>It runs on your own machine, to be tried. Its stamps are worth nothing.</p>"
         f"<section><h2>Stamps that were bought: {len(entries)}</h2><p class=soft>{left} are left to buy.</p>"
         f"<ul>{''.join(entries)}</ul></section>",
     )

@@ -68,7 +68,7 @@ class Settings(ServiceSettings):
     local_provider_url: str = Field(
         default="", description="page of a provider of remote certificates to be tried here; linked at /dev/mail"
     )
-    local_stamp_house_url: str = Field(
+    local_stamp_issuer_url: str = Field(
         default="", description="page of a provider of duty stamps to be tried here; linked at /dev/mail"
     )
 

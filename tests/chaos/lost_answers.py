@@ -23,7 +23,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import CertsignJob, DutyStamp
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
@@ -62,7 +62,7 @@ def suite_of(database: Database, blobs: BlobStore, workshop: Workshop, folder: P
     )
 
 
-def submit(suite: Suite, provider: Provider, house: StampHouse, runs: int) -> None:
+def submit(suite: Suite, provider: Provider, issuer: StampIssuer, runs: int) -> None:
     """Two documents each."""
     for number in range(runs):
         request = seal_request(
@@ -72,7 +72,7 @@ def submit(suite: Suite, provider: Provider, house: StampHouse, runs: int) -> No
             seal_id=f"run-{number}",
             submission_id=1000 + number,
             certsign=by_csc(provider),
-            dutystamp=stamp_orders.order(house.settings()).model_copy(update={"on_failure": "hold"}),
+            dutystamp=stamp_orders.order(issuer.settings()).model_copy(update={"on_failure": "hold"}),
         )
         order(suite.database, request)
 
@@ -99,7 +99,7 @@ def _purchases_are_old(suite: Suite) -> None:
     suite.database.write(change)
 
 
-def wrong(suite: Suite, provider: Provider, house: StampHouse, runs: int) -> list[str]:
+def wrong(suite: Suite, provider: Provider, issuer: StampIssuer, runs: int) -> list[str]:
     """What is not as it must be, in words."""
     found = []
     events = told(suite.database)
@@ -128,7 +128,7 @@ def wrong(suite: Suite, provider: Provider, house: StampHouse, runs: int) -> lis
     prepared = suite.database.read(lambda session: set(session.scalars(sa.select(CertsignJob.preparation))))
     if prepared != {1}:
         found.append(f"files were prepared {prepared} times")
-    sold = list(house.books.sold.values())
+    sold = list(issuer.books.sold.values())
     if len(sold) != 2 * runs or not all(each.used for each in sold):
         found.append(
             f"{len(sold)} stamps were bought, {sum(each.used for each in sold)} used, for {2 * runs} documents"
@@ -150,15 +150,15 @@ def main(arguments: list[str]) -> int:
         workshop = Workshop(stamp_orders.settings(folder, rendering_children=2)).open()
         stack.callback(workshop.close)
         provider = stack.enter_context(csc_provider.running(folder / "csc", Fault("lost", rate=LOST)))
-        (folder / "house").mkdir()
-        house = StampHouse(folder / "house", key_type="ec-p256", seed=seed).start()
-        stack.callback(house.stop)
-        house.fail("lost_purchase", rate=LOST)
-        house.fail("lost_stamp", rate=LOST)
+        (folder / "issuer").mkdir()
+        issuer = StampIssuer(folder / "issuer", key_type="ec-p256", seed=seed).start()
+        stack.callback(issuer.stop)
+        issuer.fail("lost_purchase", rate=LOST)
+        issuer.fail("lost_stamp", rate=LOST)
         suite = suite_of(database, blobs, workshop, folder)
-        submit(suite, provider, house, runs)
+        submit(suite, provider, issuer, runs)
         settle(suite, runs, lambda text: print(text, flush=True))
-        problems = wrong(suite, provider, house, runs)
+        problems = wrong(suite, provider, issuer, runs)
         twice = sum(number - 1 for number in provider.signing.record.counts().values())
     print(f"{runs} submissions, {twice} signatures asked for again", *(problems or ["all is well"]), sep="\n")
     return 1 if problems else 0

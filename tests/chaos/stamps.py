@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import StampAccount
 from services.rendering.stamping.stages import STAMPED, Stage
 from tests.support.rendering.stamp_orders import Killed, Office, settings
@@ -68,24 +68,24 @@ class Walk:
     wrong: list[str]
 
 
-def faults(house: StampHouse, chance: float) -> None:
-    """Have the house lose answers in every way."""
+def faults(issuer: StampIssuer, chance: float) -> None:
+    """Have the issuer lose answers in every way."""
     for name in ("lost_purchase", "no_purchase", "lost_stamp", "code_97"):
-        house.fail(name, rate=chance)
-    house.fail("late_file", rate=chance / 2, seconds=0.3)
-    house.fail("token_over", rate=chance / 2)
+        issuer.fail(name, rate=chance)
+    issuer.fail("late_file", rate=chance / 2, seconds=0.3)
+    issuer.fail("token_over", rate=chance / 2)
 
 
-def walk(runs: int, seed: int, office: Office, house: StampHouse) -> Walk:
+def walk(runs: int, seed: int, office: Office, issuer: StampIssuer) -> Walk:
     """Order, work, die and go on; then look at what was bought."""
     chance, deaths = random.Random(seed), list[str]()
-    faults(house, LOST)
+    faults(issuer, LOST)
     for run in range(runs):
         source = office.file()
         stamps = [office.planned(source, number) for number in range(chance.choice((1, 1, 2)))]
         office.order(*stamps, submission=run + 1)
         _finish(office, lambda: Mortal(office.database, chance, deaths))
-    return look(office, house, len(deaths))
+    return look(office, issuer, len(deaths))
 
 
 def _finish(office: Office, mortal: Callable[[], Mortal]) -> None:
@@ -102,13 +102,13 @@ def _finish(office: Office, mortal: Callable[[], Mortal]) -> None:
     raise AssertionError(f"these do not come to an end: {stuck}")
 
 
-def look(office: Office, house: StampHouse, deaths: int) -> Walk:
-    """Compare what was ordered with what was sold, by the house's own books."""
-    for name in house.faults:
-        house.fail(name)
+def look(office: Office, issuer: StampIssuer, deaths: int) -> Walk:
+    """Compare what was ordered with what was sold, by the issuer's own books."""
+    for name in issuer.faults:
+        issuer.fail(name)
     office.restart()
     office.books.compare_all()
-    rows, sold = office.rows(), list(house.books.sold.values())
+    rows, sold = office.rows(), list(issuer.books.sold.values())
     used = [each for each in sold if each.used]
     wrong = []
     if not len(rows) == len(sold) == len(used):
@@ -120,7 +120,7 @@ def look(office: Office, house: StampHouse, deaths: int) -> Walk:
     if set(office.serials().values()) != {"used"}:
         wrong.append(f"the books say {office.serials()}")
     for row in rows:
-        if row.serial not in house.books.sold or house.books.sold[row.serial].source != (row.source or {})["sha256"]:
+        if row.serial not in issuer.books.sold or issuer.books.sold[row.serial].source != (row.source or {})["sha256"]:
             wrong.append(f"stamp {row.id} is on another file than its serial {row.serial}")
     (account,) = office.database.read(lambda session: list(session.scalars(sa.select(StampAccount))))
     if account.strangers:
@@ -129,11 +129,11 @@ def look(office: Office, house: StampHouse, deaths: int) -> Walk:
     return Walk(len(rows), len(sold), placed, deaths, wrong)
 
 
-def kill(kills: int, seed: int, office: Office, house: StampHouse, folder: Path) -> Walk:
+def kill(kills: int, seed: int, office: Office, issuer: StampIssuer, folder: Path) -> Walk:
     """Have a real process do the work, and kill it again and again while it is at it."""
     chance = random.Random(seed)
-    faults(house, LOST)
-    house.fail("slow", rate=1, seconds=0.03)
+    faults(issuer, LOST)
+    issuer.fail("slow", rate=1, seconds=0.03)
     given = folder / "process.json"
     content = {
         "database": office.database.url.render_as_string(hide_password=False),
@@ -149,14 +149,14 @@ def kill(kills: int, seed: int, office: Office, house: StampHouse, folder: Path)
             office.order(office.planned(source), office.planned(source, 1), submission=submission)
         _let_work(given, chance.uniform(0.05, 1.5))
         _between(office)
-    for name in house.faults:
-        house.fail(name)
+    for name in issuer.faults:
+        issuer.fail(name)
     for _ in range(ROUNDS):
         if all(Stage(row.stage) in STAMPED for row in office.rows()):
             break
         _let_work(given, 5.0, office)
         _between(office)
-    return look(office, house, kills)
+    return look(office, issuer, kills)
 
 
 def _let_work(given: Path, seconds: float, office: Office | None = None) -> None:
@@ -174,7 +174,7 @@ def _let_work(given: Path, seconds: float, office: Office | None = None) -> None
 
 
 def _between(office: Office) -> None:
-    """Nobody works. What the house was asked for last is done, and time passes."""
+    """Nobody works. What the issuer was asked for last is done, and time passes."""
     time.sleep(0.5)
     office.age()
     office.hurry()
@@ -194,17 +194,17 @@ def main(arguments: list[str] | None = None) -> int:
         url = chosen.database or f"sqlite:///{folder}/walk.sqlite"
         migrated("rendering", url)
         database = Database(url)
-        house = StampHouse(folder / "house", key_type="ec-p256", quota=10_000, seed=chosen.seed).start()
+        issuer = StampIssuer(folder / "issuer", key_type="ec-p256", quota=10_000, seed=chosen.seed).start()
         try:
             office = Office(
-                database, BlobStore.from_url(f"file://{folder}/blobs"), settings(folder), content=house.settings()
+                database, BlobStore.from_url(f"file://{folder}/blobs"), settings(folder), content=issuer.settings()
             )
             if chosen.processes:
-                found = kill(chosen.processes, chosen.seed, office, house, folder)
+                found = kill(chosen.processes, chosen.seed, office, issuer, folder)
             else:
-                found = walk(chosen.runs, chosen.seed, office, house)
+                found = walk(chosen.runs, chosen.seed, office, issuer)
         finally:
-            house.stop()
+            issuer.stop()
             database.dispose()
     print(
         f"{found.ordered} ordered, {found.sold} sold, {found.placed} placed, {found.deaths} deaths;"

@@ -41,7 +41,7 @@ def local_providers(settings: PagesSettings) -> list[tuple[str, str, str]]:
     none where there is no page of mails."""
     known = [
         (settings.local_provider_url, "welcome.provider", "welcome.provider_text"),
-        (settings.local_stamp_house_url, "welcome.stamps", "welcome.stamps_text"),
+        (settings.local_stamp_issuer_url, "welcome.stamps", "welcome.stamps_text"),
     ]
     return [one for one in known if one[0]] if is_there(settings) else []
 

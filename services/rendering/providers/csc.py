@@ -1,7 +1,7 @@
 """The adapter to providers that speak the API of the Cloud Signature Consortium, version 1.0.4 or 2.
 
 ``credential`` reads what may sign, ``authorize`` gets the permission (SAD in version 1, SAD or a token in version 2), ``sign``
-sends hashes and gets raw signatures. Documents never leave the house.
+sends hashes and gets raw signatures. Documents never leave the installation.
 """
 
 import binascii

@@ -1,5 +1,5 @@
 """The adapter to Indonesia's e-Meterai (Peruri): a serial with its picture is bought over HTTP; the operator's own sign
-adapter, which shares a folder with us, puts it onto the file. No file leaves the house.
+adapter, which shares a folder with us, puts it onto the file. No file leaves the network.
 
 A purchase has no key of its own at the provider: our unique file name is it. What the answers mean was read from programs of
 those who use the interface; docs/dutystamp.md says what of it is to be confirmed with a trial account.

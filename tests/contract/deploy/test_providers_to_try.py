@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from deploy.suite import PROVIDER, QUICK_DEATHS_ALLOWED, STAMP_HOUSE, Suite, announce
+from deploy.suite import PROVIDER, QUICK_DEATHS_ALLOWED, STAMP_ISSUER, Suite, announce
 from tests.support.services.suite import wait_until
 
 NO_BROKER = {"AMQP_URL": "amqp://127.0.0.1:1"}
@@ -28,11 +28,11 @@ def test_both_are_there_and_services_know_of_them(suite: Suite, tmp_path: Path) 
     assert suite.provider_urls() == Suite(tmp_path, with_providers=True).provider_urls(), "the same at each start"
     suite.start_providers()
     certsign, dutystamp = suite.certsign_settings(), suite.dutystamp_settings()
-    assert (certsign["url"], dutystamp["stamp_url"]) == (urls[PROVIDER], urls[STAMP_HOUSE])
+    assert (certsign["url"], dutystamp["stamp_url"]) == (urls[PROVIDER], urls[STAMP_ISSUER])
     known = suite.environment(suite.programs["gateway"])
-    assert (known["LOCAL_PROVIDER_URL"], known["LOCAL_STAMP_HOUSE_URL"]) == (urls[PROVIDER], urls[STAMP_HOUSE])
+    assert (known["LOCAL_PROVIDER_URL"], known["LOCAL_STAMP_ISSUER_URL"]) == (urls[PROVIDER], urls[STAMP_ISSUER])
     assert known["RENDERING_STAMP_FOLDER"] == dutystamp["adapter_folder"]
-    for url, title in ((urls[PROVIDER], "Local trust provider"), (urls[STAMP_HOUSE], "Local stamp house")):
+    for url, title in ((urls[PROVIDER], "Local trust provider"), (urls[STAMP_ISSUER], "Local stamp issuer")):
         assert f"<h1>{title}</h1>" in requests.get(url, timeout=30).text
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_started_where_another_folder_of_stamps_is_named(tmp_path: Pa
     suite = Suite(tmp_path, with_providers=True, environment=elsewhere)
     assert set(suite.provider_urls()) == {PROVIDER}
     known = suite.environment(suite.programs["gateway"])
-    assert (known["RENDERING_STAMP_FOLDER"], known["LOCAL_STAMP_HOUSE_URL"]) == ("/srv/stamps", "")
+    assert (known["RENDERING_STAMP_FOLDER"], known["LOCAL_STAMP_ISSUER_URL"]) == ("/srv/stamps", "")
     assert Suite(tmp_path / "tests").provider_urls() == {}
 
 
@@ -71,15 +71,15 @@ def test_where_they_cannot_be_called_it_says_so(
 
 
 def test_one_that_cannot_start_ends_nothing_else(suite: Suite, capfd: pytest.CaptureFixture[str]) -> None:
-    port = urlsplit(suite.provider_urls()[STAMP_HOUSE]).port
+    port = urlsplit(suite.provider_urls()[STAMP_ISSUER]).port
     for program in suite.programs.values():
         program.wanted = False
     with socket.create_server(("127.0.0.1", port or 0)):
-        suite.start_program(STAMP_HOUSE)
-        house = suite.programs[STAMP_HOUSE]
+        suite.start_program(STAMP_ISSUER)
+        issuer = suite.programs[STAMP_ISSUER]
         watching = threading.Thread(target=suite.watch)
         watching.start()
-        wait_until(lambda: not house.wanted, within=120, what="the stamp house is left alone")
+        wait_until(lambda: not issuer.wanted, within=120, what="the stamp issuer is left alone")
         assert watching.is_alive()
-    assert house.quick_deaths >= QUICK_DEATHS_ALLOWED
-    assert "stamp-house dies at each start, and is left alone" in capfd.readouterr().err
+    assert issuer.quick_deaths >= QUICK_DEATHS_ALLOWED
+    assert "stamp-issuer dies at each start, and is left alone" in capfd.readouterr().err

@@ -21,7 +21,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
@@ -35,7 +35,7 @@ from tests.support.rendering.certificates_at_providers import order as ordered
 from tests.support.rendering.provider_suite import Suite, asked, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig, seal_request
-from tests.support.rendering.stamp_orders import house, stamp_keys
+from tests.support.rendering.stamp_orders import issuer, stamp_keys
 from tests.support.servers import csc_provider, tls_front
 from tests.support.servers.csc_provider import LOOPBACK
 from tests.support.servers.postgres import PrivatePostgres
@@ -43,7 +43,7 @@ from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
 
-__all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
+__all__ = ["blobs", "database", "issuer", "keys", "stamp_keys", "workshop"]
 
 
 @pytest.fixture
@@ -157,27 +157,27 @@ def test_an_hour_without_a_provider_of_stamps_ends_within_a_minute_and_nobody_ha
     blobs: BlobStore,
     workshop: Workshop,
     keys: Path,
-    house: StampHouse,
+    issuer: StampIssuer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = stamp_orders.settings(tmp_path, certificate_dir=keys)
     suite = Suite(database, blobs, workshop, own, RemoteKey())
-    wish = stamp_orders.order(house.settings()).model_copy(update={"on_failure": "hold"})
+    wish = stamp_orders.order(issuer.settings()).model_copy(update={"on_failure": "hold"})
     submissions = 2
     for number in range(submissions):
         order = seal_request(blobs, seal_id=f"seal-{number + 1}", submission_id=number + 1, dutystamp=wish)
         seal_jobs.order(database, order)
     suite.run_only("seal", "order stamps")
-    house.fail("error_500", rate=1.0)
-    house.calls.clear()
-    hour = Hour(suite, house.url, monkeypatch)
+    issuer.fail("error_500", rate=1.0)
+    issuer.calls.clear()
+    hour = Hour(suite, issuer.url, monkeypatch)
     hour.pass_by(timedelta(hours=1))
-    assert 100 < len(house.calls) <= _MOST_CALLS_IN_AN_HOUR
-    assert house.books.sold == {}
-    house.fail("error_500")
+    assert 100 < len(issuer.calls) <= _MOST_CALLS_IN_AN_HOUR
+    assert issuer.books.sold == {}
+    issuer.fail("error_500")
     hour.pass_by(timedelta(minutes=1))
-    assert suite.kinds().count(DOCUMENTS_SEALED.type) == submissions == len(house.books.sold)
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == submissions == len(issuer.books.sold)
 
 
 def test_a_wrong_pin_is_tried_once(suite: Suite, provider: Provider) -> None:
@@ -339,14 +339,14 @@ def test_the_connection_is_tried_for_an_admin(
 
 
 def test_one_answer_in_ten_is_lost(
-    database: Database, blobs: BlobStore, workshop: Workshop, tmp_path: Path, house: StampHouse
+    database: Database, blobs: BlobStore, workshop: Workshop, tmp_path: Path, issuer: StampIssuer
 ) -> None:
     """``python -m tests.chaos.lost_answers 200`` does more of it."""
     runs = 4
     with csc_provider.running(tmp_path / "csc", Fault("lost", rate=lost_answers.LOST)) as provider:
-        house.fail("lost_purchase", rate=lost_answers.LOST)
-        house.fail("lost_stamp", rate=lost_answers.LOST)
+        issuer.fail("lost_purchase", rate=lost_answers.LOST)
+        issuer.fail("lost_stamp", rate=lost_answers.LOST)
         suite = lost_answers.suite_of(database, blobs, workshop, tmp_path)
-        lost_answers.submit(suite, provider, house, runs)
+        lost_answers.submit(suite, provider, issuer, runs)
         lost_answers.settle(suite, runs)
-        assert lost_answers.wrong(suite, provider, house, runs) == []
+        assert lost_answers.wrong(suite, provider, issuer, runs) == []

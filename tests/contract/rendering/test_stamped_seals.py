@@ -1,4 +1,4 @@
-"""Seal jobs whose files get duty stamps, on SQLite and PostgreSQL: the real adapter against a house that sells them."""
+"""Seal jobs whose files get duty stamps, on SQLite and PostgreSQL: the real adapter against an issuer that sells them."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import DueWork
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering import background, commands, queries
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
@@ -39,11 +39,11 @@ from tests.support.rendering.certificates_at_providers import order as by_provid
 from tests.support.rendering.provider_suite import KILLED, Suite, killed_when, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, told, workshop
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdf_text, pdfsig, seal_request
-from tests.support.rendering.stamp_orders import house, stamp_keys
+from tests.support.rendering.stamp_orders import issuer, stamp_keys
 from tests.support.servers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
 
-__all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
+__all__ = ["blobs", "database", "issuer", "keys", "stamp_keys", "workshop"]
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def suite(database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, 
     return Suite(database, blobs, workshop, own, RemoteKey())
 
 
-def ordered(house: StampHouse, **more: Any) -> DutystampOrder:
-    return stamp_orders.order(house.settings()).model_copy(update=more)
+def ordered(issuer: StampIssuer, **more: Any) -> DutystampOrder:
+    return stamp_orders.order(issuer.settings()).model_copy(update=more)
 
 
 def asked(suite: Suite, *files: bytes, **more: Any) -> None:
@@ -109,15 +109,15 @@ def swept(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_documents_are_stamped_after_they_are_sealed_and_the_trail_states_both(
-    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suite: Suite, issuer: StampIssuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked(suite, contract_pdf(2), document(line("annex")), dutystamp=ordered(house))
+    asked(suite, contract_pdf(2), document(line("annex")), dutystamp=ordered(issuer))
     suite.run()
     sealed = suite.sealed()
     assert suite.kinds().count(DOCUMENTS_STAMPED.type) == 0
     said = pdf_text(suite.blobs.get(sealed.audit_trail), tmp_path)
-    assert len(house.books.sold) == 2
-    sources = {each.source for each in house.books.sold.values()}
+    assert len(issuer.books.sold) == 2
+    sources = {each.source for each in issuer.books.sold.values()}
     for one in sealed.documents:
         data = suite.blobs.get(one.file)
         assert_clean(data, tmp_path)
@@ -129,7 +129,7 @@ def test_documents_are_stamped_after_they_are_sealed_and_the_trail_states_both(
         assert source is not None
         assert source in said, "what it was before it was stamped"
         assert suite.database.read(queries.sealed_here, source)
-    for serial in house.books.sold:
+    for serial in issuer.books.sold:
         assert serial in said
     assert suite.stamps()[-1].status == "stamped"
     swept(suite, monkeypatch)
@@ -139,8 +139,8 @@ def test_documents_are_stamped_after_they_are_sealed_and_the_trail_states_both(
         assert suite.blobs.get(one)
 
 
-def test_provider_seal_then_stamp(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
-    asked(suite, certsign=by_provider(suite.key.own), dutystamp=ordered(house))
+def test_provider_seal_then_stamp(suite: Suite, issuer: StampIssuer, tmp_path: Path) -> None:
+    asked(suite, certsign=by_provider(suite.key.own), dutystamp=ordered(issuer))
     suite.run()
     (one,) = suite.sealed().documents
     data = suite.blobs.get(one.file)
@@ -151,7 +151,7 @@ def test_provider_seal_then_stamp(suite: Suite, house: StampHouse, tmp_path: Pat
 
 
 def test_seal_then_stamp_then_archive_time_stamp(
-    database: Database, blobs: BlobStore, house: StampHouse, keys: Path, tmp_path: Path
+    database: Database, blobs: BlobStore, issuer: StampIssuer, keys: Path, tmp_path: Path
 ) -> None:
     """The order in which signatures survive; the archive time-stamp covers the duty stamp, the trail states the whole."""
     with authority("crl") as tsa:
@@ -159,7 +159,7 @@ def test_seal_then_stamp_then_archive_time_stamp(
         made = Workshop(own).open()
         try:
             suite = Suite(database, blobs, made, own, RemoteKey())
-            asked(suite, dutystamp=ordered(house))
+            asked(suite, dutystamp=ordered(issuer))
             suite.run()
         finally:
             made.close()
@@ -202,27 +202,27 @@ def archives_are_renewed(suite: Suite, own: Any, made: Workshop) -> list[Documen
 
 @pytest.mark.parametrize("authority_is", ["there", "away", "not wanted any more"])
 def test_what_is_stamped_late_takes_the_place_of_what_was_archived(
-    database: Database, blobs: BlobStore, house: StampHouse, keys: Path, tmp_path: Path, authority_is: str
+    database: Database, blobs: BlobStore, issuer: StampIssuer, keys: Path, tmp_path: Path, authority_is: str
 ) -> None:
     """The version without the stamp is renewed no more, else it would come back as the newer one."""
-    house.books.quota = 0
+    issuer.books.quota = 0
     with authority("crl") as tsa:
         with_tsa = {"certificate_dir": keys, "tsa_url": tsa.url, "tsa_timeout": 2, "tsa_attempts": 1}
         own = stamp_orders.settings(tmp_path, **with_tsa, pades_level="B-LTA")
         made = Workshop(own).open()
         try:
             suite = Suite(database, blobs, made, own, RemoteKey())
-            asked(suite, dutystamp=ordered(house, targets=["documents", "combined"]))
+            asked(suite, dutystamp=ordered(issuer, targets=["documents", "combined"]))
             suite.run()
             early = suite.sealed()
             assert early.combined is not None
             renewed = {one.document: one for one in archives_are_renewed(suite, own, made)}
             assert renewed.keys() == {"d0", "", "combined"}
-            house.books.quota = 100
+            issuer.books.quota = 100
             if authority_is == "not wanted any more":
                 suite = Suite(database, blobs, made, stamp_orders.settings(tmp_path, **with_tsa), RemoteKey())
             tsa.mode = "error" if authority_is == "away" else "good"
-            retried(suite, ordered(house))
+            retried(suite, ordered(issuer))
             for _ in range(4):
                 suite.pass_time()
                 suite.run()
@@ -245,11 +245,11 @@ def test_what_is_stamped_late_takes_the_place_of_what_was_archived(
             made.close()
 
 
-def test_the_combined_file_is_stamped(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
-    asked(suite, contract_pdf(2), contract_pdf(1), dutystamp=ordered(house, targets=["combined"]))
+def test_the_combined_file_is_stamped(suite: Suite, issuer: StampIssuer, tmp_path: Path) -> None:
+    asked(suite, contract_pdf(2), contract_pdf(1), dutystamp=ordered(issuer, targets=["combined"]))
     suite.run()
     sealed = suite.sealed()
-    assert len(house.books.sold) == 1
+    assert len(issuer.books.sold) == 1
     assert sealed.combined is not None
     data = suite.blobs.get(sealed.combined)
     assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
@@ -261,26 +261,26 @@ def test_the_combined_file_is_stamped(suite: Suite, house: StampHouse, tmp_path:
 
 @pytest.mark.parametrize("how", ["late", "failed"])
 def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
-    suite: Suite, house: StampHouse, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+    suite: Suite, issuer: StampIssuer, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "late":
-        house.fail("error_500", rate=1.0)
-        asked(suite, dutystamp=ordered(house))
+        issuer.fail("error_500", rate=1.0)
+        asked(suite, dutystamp=ordered(issuer))
         suite.run()
         assert DOCUMENTS_SEALED.type not in suite.kinds()
         wait_is_over(suite)
     else:
-        house.books.quota = 0
-        asked(suite, dutystamp=ordered(house))
+        issuer.books.quota = 0
+        asked(suite, dutystamp=ordered(issuer))
         suite.run()
         assert suite.stamps()[-1].status == "failed"
     early = suite.sealed()
     assert early.documents[0].stamped_at is None
-    assert house.books.sold == {}
-    house.books.quota = 100
-    house.fail("error_500")
+    assert issuer.books.sold == {}
+    issuer.books.quota = 100
+    issuer.fail("error_500")
     suite.restart()
-    retried(suite, ordered(house))
+    retried(suite, ordered(issuer))
     suite.pass_time()
     suite.run()
     late = later(suite)
@@ -289,7 +289,7 @@ def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
     data = suite.blobs.get(document_.file)
     assert data.startswith(suite.blobs.get(early.documents[0].file))
     assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
-    (serial,) = house.books.sold
+    (serial,) = issuer.books.sold
     assert serial in pdf_text(suite.blobs.get(late.audit_trail), tmp_path)
     swept(suite, monkeypatch)
     for file in (early.documents[0].file, early.audit_trail, document_.file, late.audit_trail):
@@ -301,11 +301,11 @@ def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
 
 @pytest.mark.parametrize("how", ["not ordered", "not bought", "one of two"])
 def test_stamps_that_nobody_has_tried_again_are_given_up_and_the_request_is_forgotten(
-    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    suite: Suite, issuer: StampIssuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    house.books.quota = {"not ordered": 9, "not bought": 0, "one of two": 1}[how]
+    issuer.books.quota = {"not ordered": 9, "not bought": 0, "one of two": 1}[how]
     pages = [document(line("x"), media=(0, 0, 60, 60))] if how == "not ordered" else [contract_pdf(1), contract_pdf(2)]
-    asked(suite, *pages, dutystamp=ordered(house), values=[])
+    asked(suite, *pages, dutystamp=ordered(issuer), values=[])
     suite.run()
     early = suite.sealed()
     swept(suite, monkeypatch)
@@ -323,8 +323,8 @@ def test_stamps_that_nobody_has_tried_again_are_given_up_and_the_request_is_forg
     assert [count(suite.database, table) for table in (StampedSeal, DutyStamp)] == [0, 0]
     for file in (*(one.file for one in early.documents), early.audit_trail):
         assert suite.blobs.get(file)
-    house.books.quota = 100
-    retried(suite, ordered(house))
+    issuer.books.quota = 100
+    retried(suite, ordered(issuer))
     suite.pass_time()
     suite.run()
     assert suite.stamps()[-1].status == "failed"
@@ -334,14 +334,14 @@ def test_stamps_that_nobody_has_tried_again_are_given_up_and_the_request_is_forg
 
 @KILLED
 def test_of_a_killed_attempt_at_the_later_version_nothing_stays(
-    suite: Suite, house: StampHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suite: Suite, issuer: StampIssuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.books.quota = 0
-    asked(suite, dutystamp=ordered(house))
+    issuer.books.quota = 0
+    asked(suite, dutystamp=ordered(issuer))
     suite.run()
     early = suite.sealed()
-    house.books.quota = 100
-    retried(suite, ordered(house))
+    issuer.books.quota = 100
+    retried(suite, ordered(issuer))
     suite.pass_time()
     suite.run_only("order stamps", "stamp")
     killed_when(suite, "after put")
@@ -356,42 +356,42 @@ def test_of_a_killed_attempt_at_the_later_version_nothing_stays(
     assert files(tmp_path, "seal-") == named
 
 
-def test_who_holds_waits_for_ever(suite: Suite, house: StampHouse) -> None:
-    house.books.quota = 0
-    asked(suite, dutystamp=ordered(house, on_failure="hold"))
+def test_who_holds_waits_for_ever(suite: Suite, issuer: StampIssuer) -> None:
+    issuer.books.quota = 0
+    asked(suite, dutystamp=ordered(issuer, on_failure="hold"))
     suite.run()
     suite.pass_time()
     suite.run()
     assert suite.stamps()[-1].status == "failed"
     assert DOCUMENTS_SEALED.type not in suite.kinds()
-    house.books.quota = 10
-    retried(suite, ordered(house))
+    issuer.books.quota = 10
+    retried(suite, ordered(issuer))
     suite.run()
     assert suite.sealed().documents[0].stamped_at is not None
     assert DOCUMENTS_STAMPED.type not in suite.kinds()
 
 
-def test_a_stamp_without_room_is_told_and_the_documents_go_without(suite: Suite, house: StampHouse) -> None:
+def test_a_stamp_without_room_is_told_and_the_documents_go_without(suite: Suite, issuer: StampIssuer) -> None:
     tiny = document(line("x"), media=(0, 0, 60, 60))
-    asked(suite, tiny, dutystamp=ordered(house), values=[])
+    asked(suite, tiny, dutystamp=ordered(issuer), values=[])
     suite.run()
     assert suite.stamps()[-1].status == "failed"
     assert suite.stamps()[-1].message is not None
     assert suite.sealed().documents[0].stamped_at is None
-    assert house.books.sold == {}
+    assert issuer.books.sold == {}
 
 
-def test_a_stamp_lies_where_it_was_ordered(suite: Suite, house: StampHouse) -> None:
+def test_a_stamp_lies_where_it_was_ordered(suite: Suite, issuer: StampIssuer) -> None:
     places = [StampPosition(document_index=0, page=2, x=300, y=50)]
-    asked(suite, contract_pdf(2), dutystamp=ordered(house, positions=places))
+    asked(suite, contract_pdf(2), dutystamp=ordered(issuer, positions=places))
     suite.run()
     (stamp,) = suite.stamps()[-1].stamps
     assert (stamp.page, stamp.x, stamp.y) == (2, 300, 50)
 
 
-def test_an_erased_submission_leaves_no_kept_files(suite: Suite, house: StampHouse, tmp_path: Path) -> None:
-    house.books.quota = 0
-    asked(suite, dutystamp=ordered(house, on_failure="hold"))
+def test_an_erased_submission_leaves_no_kept_files(suite: Suite, issuer: StampIssuer, tmp_path: Path) -> None:
+    issuer.books.quota = 0
+    asked(suite, dutystamp=ordered(issuer, on_failure="hold"))
     suite.run()
     assert files(tmp_path, "kept-") == ["kept-1-1-0"]
     envelope = Envelope(
@@ -407,19 +407,19 @@ def test_an_erased_submission_leaves_no_kept_files(suite: Suite, house: StampHou
     suite.pass_time()
     suite.run()
     assert DOCUMENTS_SEALED.type not in suite.kinds()
-    assert house.books.sold == {}
+    assert issuer.books.sold == {}
 
 
 @KILLED
-def test_killed_at_any_moment_as_many_stamps_are_bought_as_there_are(suite: Suite, house: StampHouse) -> None:
-    asked(suite, dutystamp=ordered(house), seal_id="whole", submission_id=100)
+def test_killed_at_any_moment_as_many_stamps_are_bought_as_there_are(suite: Suite, issuer: StampIssuer) -> None:
+    asked(suite, dutystamp=ordered(issuer), seal_id="whole", submission_id=100)
     moments = killed_when(suite, None)
     assert {"after begin", "after keep"} <= set(moments)
     for number, moment in enumerate(moments):
         if number and moment.startswith("before"):
             continue
-        sold = len(house.books.sold)
-        asked(suite, dutystamp=ordered(house), seal_id=f"killed-{number}", submission_id=200 + number)
+        sold = len(issuer.books.sold)
+        asked(suite, dutystamp=ordered(issuer), seal_id=f"killed-{number}", submission_id=200 + number)
         killed_when(suite, number)
         suite.restart()
         for _ in range(3):
@@ -432,7 +432,7 @@ def test_killed_at_any_moment_as_many_stamps_are_bought_as_there_are(suite: Suit
         (event,) = finished
         sealed = DocumentsSealed.model_validate(event["data"])
         assert sealed.documents[0].stamped_at is not None, moment
-        assert len(house.books.sold) - sold == 1, moment
+        assert len(issuer.books.sold) - sold == 1, moment
         assert DUTYSTAMP_CHANGED.type in {one["type"] for one in events}
         source = suite.blobs.get(sealed.documents[0].file)
         assert len(what_was_signed(source)) == 2

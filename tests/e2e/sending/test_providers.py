@@ -12,7 +12,7 @@ import requests
 
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.material.outcomes import completed, events_of, fetched, mail_text, mails_to
 from tests.support.servers.csc_provider import running
@@ -109,10 +109,10 @@ def test_the_provider_signs_refuses_and_is_waited_for_no_longer(suite: RunningSu
 
 
 @pytest.fixture
-def house(suite: RunningSuite, tmp_path: Path) -> Iterator[StampHouse]:
+def issuer(suite: RunningSuite, tmp_path: Path) -> Iterator[StampIssuer]:
     """It places stamps in a folder that the suite's operator allows."""
     shared = Path(suite.settings["RENDERING_STAMP_FOLDER"]) / tmp_path.name
-    there = StampHouse(tmp_path, shared=shared, key_type="ec-p256").start()
+    there = StampIssuer(tmp_path, shared=shared, key_type="ec-p256").start()
     known = suite.api("PUT", "/account", {"dutystamp": {**there.settings(), "wait_minutes": 0}})["dutystamp"]
     assert (known["problem"], known["balance"], known["has_password"]) == (None, there.books.quota, True)
     assert "4b" in known["categories"]
@@ -141,7 +141,7 @@ def stamped(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
     return wait_until(found, what="stamps are on the documents")
 
 
-def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: RunningSuite, house: StampHouse) -> None:
+def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: RunningSuite, issuer: StampIssuer) -> None:
     template = suite.template(agreement_pdf(), name="Agreement")["id"]
     people = [{"role": role, "email": "s@example.com"} for role in ("Seller", "Buyer")]
     for wish, where in (
@@ -160,12 +160,12 @@ def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: Runni
     assert detail == {"field": "dutystamp.enabled", "reason": "is switched off in the account"}
     suite.api("PUT", "/account", {"dutystamp": {"enabled": True}})
 
-    house.fail("error_500", times=10_000)
+    issuer.fail("error_500", times=10_000)
     late = stamped_by_all(suite, template)
     done = completed(suite, late)
     assert (done["documents"][0]["stamped_at"], done["dutystamp"]["provider"]) == (None, "127.0.0.1")
     assert done["dutystamp_status"] in ("pending", "failed")
-    house.fail("error_500")
+    issuer.fail("error_500")
 
     place = {"page": 1, "x": 400, "y": 60}
     prompt = stamped_by_all(suite, template, targets=["documents", "combined"], positions=[place])
@@ -187,4 +187,4 @@ def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: Runni
     ledger = suite.api("GET", "/account/dutystamps", params={"limit": 100})["data"]
     bought = {one["serial"]: one["submission_id"] for one in ledger}
     assert sorted(bought.values()) == [late, prompt, prompt]
-    assert set(bought) == set(house.books.sold)
+    assert set(bought) == set(issuer.books.sold)

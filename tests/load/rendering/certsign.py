@@ -237,9 +237,9 @@ def timed_seal(rendering: Rendering) -> float:
     return time.perf_counter() - began
 
 
-def stamps(rendering: Rendering, house: Local) -> None:
-    ordered: DutystampOrder = stamp_orders.order(house.settings)
-    house.control(faults={"slow": {"rate": 1, "seconds": STAMP_SECONDS}})
+def stamps(rendering: Rendering, issuer: Local) -> None:
+    ordered: DutystampOrder = stamp_orders.order(issuer.settings)
+    issuer.control(faults={"slow": {"rate": 1, "seconds": STAMP_SECONDS}})
     alone: list[float] = []
     beside: list[float] = []
     for _ in range(10):
@@ -257,7 +257,7 @@ def stamps(rendering: Rendering, house: Local) -> None:
         beside += block
         rendering.wait([f"seal-{number}"])
         alone += [timed_seal(rendering) for _ in block]
-    house.control(faults={"slow": {}})
+    issuer.control(faults={"slow": {}})
     print(f"Seals one after the other, {len(beside)} beside a stamp at {STAMP_SECONDS:.0f} s a call, as many alone:")
     for name, taken_by in (("alone", alone), ("beside", beside)):
         middle, worst = (1000 * percentile(taken_by, part) for part in (50, 99))
@@ -275,12 +275,12 @@ def running() -> Iterator[tuple[Rendering, Local, Local, Set[int]]]:
         stack.callback(cluster.stop)
         provider = Local("deploy.providers.csc", folder / "provider", "certsign.json")
         stack.callback(provider.stop)
-        house = Local("deploy.providers.stamp_house", folder / "stamps", "dutystamp.json")
-        stack.callback(house.stop)
+        issuer = Local("deploy.providers.stamp_issuer", folder / "stamps", "dutystamp.json")
+        stack.callback(issuer.stop)
         before = _children()
         rendering = Rendering(folder, cluster.new_database())
         stack.callback(rendering.stop)
-        yield rendering, provider, house, before
+        yield rendering, provider, issuer, before
 
 
 def _children() -> Set[int]:
@@ -291,11 +291,11 @@ def _children() -> Set[int]:
 
 def main(parts: Sequence[str] = ("fifty", "processor", "stamps")) -> None:
     observe.setup("load", "ERROR")
-    with running() as (rendering, provider, house, others):
+    with running() as (rendering, provider, issuer, others):
         steps: dict[str, Callable[[], None]] = {
             "fifty": lambda: fifty(rendering, provider),
             "processor": lambda: processor_time(rendering, provider, others),
-            "stamps": lambda: stamps(rendering, house),
+            "stamps": lambda: stamps(rendering, issuer),
         }
         rendering.seconds(10)
         rendering.seconds(10, **by_provider(provider))

@@ -1,4 +1,4 @@
-"""Material for the tests of duty stamps: a house that sells them, orders, and the work on them until nothing is due."""
+"""Material for the tests of duty stamps: an issuer that sells them, orders, and the work on them until nothing is due."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.lanes import Lanes
 from contracts.runtime.outbound import Outbound
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.children.pool import JobRefused
 from services.rendering.jobs.stamping import checking
 from services.rendering.models import DutyStamp, StampSerial
@@ -43,17 +43,17 @@ HERE = Outbound("127.0.0.0/8")
 
 @pytest.fixture(scope="session")
 def stamp_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the house's certificates are made, once."""
-    return tmp_path_factory.mktemp("stamp-house")
+    """Where the issuer's certificates are made, once."""
+    return tmp_path_factory.mktemp("stamp-issuer")
 
 
 @pytest.fixture
-def house(tmp_path: Path, stamp_keys: Path) -> Iterator[StampHouse]:
-    folder = tmp_path / "house"
+def issuer(tmp_path: Path, stamp_keys: Path) -> Iterator[StampIssuer]:
+    folder = tmp_path / "issuer"
     folder.mkdir()
     (folder / "certificates").symlink_to(stamp_keys)
-    made = StampHouse(folder, key_type="ec-p256", seed=1).start()
-    breaker.breaker_of(made.url).succeeded()  # another house may have been at this port
+    made = StampIssuer(folder, key_type="ec-p256", seed=1).start()
+    breaker.breaker_of(made.url).succeeded()  # another issuer may have been at this port
     yield made
     made.stop()
 

@@ -25,7 +25,7 @@ class PagesSettings(Protocol):
     the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at
     ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
     bytes is the limit of one upload. ``var_dir``: the folder of local state, where there is one. ``local_provider_url``,
-    ``local_stamp_house_url``: pages of providers that are tried on this machine, empty where there are none.
+    ``local_stamp_issuer_url``: pages of providers that are tried on this machine, empty where there are none.
     ``pages_as_modules``: scripts and style sheets are served one by one, as they are written.
     """
 
@@ -48,7 +48,7 @@ class PagesSettings(Protocol):
     @property
     def local_provider_url(self) -> str: ...
     @property
-    def local_stamp_house_url(self) -> str: ...
+    def local_stamp_issuer_url(self) -> str: ...
 
 
 class Bus(Protocol):

@@ -1,4 +1,4 @@
-"""The adapter to Peruri before a server that says what real ones were seen to say, and the house that stands in for it."""
+"""The adapter to Peruri before a server that says what real ones were seen to say, and the issuer that stands in for it."""
 
 import hashlib
 import json
@@ -15,15 +15,15 @@ import pytest
 import requests
 
 from contracts.providers import DutystampSettings
-from deploy.providers.stamp_house import PASSWORD, USER, StampHouse, picture
+from deploy.providers.stamp_issuer import PASSWORD, USER, StampIssuer, picture
 from services.rendering.providers import breaker
 from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.peruri import Peruri
 from tests.support.files.pdf_files import A4, document, line
-from tests.support.rendering.stamp_orders import HERE, house, stamp_keys
+from tests.support.rendering.stamp_orders import HERE, issuer, stamp_keys
 
-__all__ = ["house", "stamp_keys"]
+__all__ = ["issuer", "stamp_keys"]
 
 PNG = b64encode(picture("SN1")).decode()
 BOX = Box(1, 100, 100, 172, 172)
@@ -75,7 +75,7 @@ def server() -> Iterator[Server]:
     made.server.server_close()
 
 
-def adapter(server: Server | StampHouse, folder: Path | None = None, **more: Any) -> Peruri:
+def adapter(server: Server | StampIssuer, folder: Path | None = None, **more: Any) -> Peruri:
     settings = {
         "backend_url": server.url,
         "stamp_url": f"{server.url}/",
@@ -262,22 +262,22 @@ def test_a_file_that_is_there_already_is_taken_only_when_it_was_asked_for_before
     assert not target.exists()
 
 
-# --- the house
+# --- the issuer
 
 
-def test_the_house_says_what_it_sells(house: StampHouse) -> None:
-    offer = adapter(house).describe()
+def test_the_house_says_what_it_sells(issuer: StampIssuer) -> None:
+    offer = adapter(issuer).describe()
     assert offer.categories == {"2": "Surat berharga", "3": "Surat pernyataan", "4b": "Faktur"}
     assert offer.binds == "serial"
     assert offer.price is not None
     assert offer.price.amount == 10_000
-    assert adapter(house).balance() == 1000
+    assert adapter(issuer).balance() == 1000
 
 
 def test_the_house_refuses_a_serial_for_another_file_and_a_second_time_without_a_flag(
-    house: StampHouse, tmp_path: Path
+    issuer: StampIssuer, tmp_path: Path
 ) -> None:
-    own = adapter(house, house.shared)
+    own = adapter(issuer, issuer.shared)
     serial = own.reserve("one.pdf", "4b")
     first, other = document(line("one"), media=A4), document(line("two"), media=A4)
     assert own.place(serial, first, BOX, again=False).startswith(first)
@@ -291,12 +291,12 @@ def test_the_house_refuses_a_serial_for_another_file_and_a_second_time_without_a
         own.reassign(serial, "two.pdf", "4b")
 
 
-def test_the_house_goes_on_with_its_books(house: StampHouse, tmp_path: Path) -> None:
-    bought = adapter(house).reserve("one.pdf", "4b")
-    house.stop()
-    again = StampHouse(tmp_path / "house", key_type="ec-p256").start()
+def test_the_house_goes_on_with_its_books(issuer: StampIssuer, tmp_path: Path) -> None:
+    bought = adapter(issuer).reserve("one.pdf", "4b")
+    issuer.stop()
+    again = StampIssuer(tmp_path / "issuer", key_type="ec-p256").start()
     try:
-        assert again.root == house.root
+        assert again.root == issuer.root
         own = adapter(again)
         assert own.listed() == [KnownSerial(bought.number, "one.pdf", used=False)]
         assert own.reserve("two.pdf", "4b").number == "CS00001002"
@@ -305,28 +305,28 @@ def test_the_house_goes_on_with_its_books(house: StampHouse, tmp_path: Path) -> 
         again.stop()
 
 
-def test_the_house_shows_its_books_and_is_told_to_fail(house: StampHouse) -> None:
-    bought = adapter(house).reserve("<one>.pdf", "4b")
-    page = requests.get(house.url, timeout=5)
+def test_the_house_shows_its_books_and_is_told_to_fail(issuer: StampIssuer) -> None:
+    bought = adapter(issuer).reserve("<one>.pdf", "4b")
+    page = requests.get(issuer.url, timeout=5)
     assert "text/html" in page.headers["Content-Type"]
     assert bought.number in page.text
     assert "&lt;one&gt;.pdf" in page.text
     told = requests.post(
-        f"{house.url}/control", json={"faults": {"error_500": {"times": 1}}, "quota": 3}, timeout=5
+        f"{issuer.url}/control", json={"faults": {"error_500": {"times": 1}}, "quota": 3}, timeout=5
     ).json()
     assert told["faults"]["error_500"]["times"] == 1
     with pytest.raises(ProviderFailed):
-        adapter(house).balance()
-    assert adapter(house).balance() == 3
-    refused = requests.post(f"{house.url}/control", json={"faults": {"fire": {}}}, timeout=5).json()
+        adapter(issuer).balance()
+    assert adapter(issuer).balance() == 3
+    refused = requests.post(f"{issuer.url}/control", json={"faults": {"fire": {}}}, timeout=5).json()
     assert "fire: there is no such fault" in refused["error"]
-    elsewhere = requests.post(f"{house.url}/control", json={}, headers={"Host": "attacker.example"}, timeout=5)
+    elsewhere = requests.post(f"{issuer.url}/control", json={}, headers={"Host": "attacker.example"}, timeout=5)
     assert elsewhere.status_code == 421
-    assert requests.post(house.url, data=b"[]", timeout=5).status_code == 400
+    assert requests.post(issuer.url, data=b"[]", timeout=5).status_code == 400
 
 
 def test_the_house_is_started_by_hand(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "deploy.providers.stamp_house", "--folder", str(tmp_path), "--port", "0"]
+    command = [sys.executable, "-m", "deploy.providers.stamp_issuer", "--folder", str(tmp_path), "--port", "0"]
     with subprocess.Popen([*command, "--faults", "error_500:1"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

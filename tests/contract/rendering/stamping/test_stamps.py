@@ -1,4 +1,4 @@
-"""Stamps from the order to the stamped file: the real adapter against a house that sells them, over HTTP, on both databases."""
+"""Stamps from the order to the stamped file: the real adapter against an issuer that sells them, over HTTP, on both databases."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.types import PageRequest
-from deploy.providers.stamp_house import PASSWORD, StampHouse
+from deploy.providers.stamp_issuer import PASSWORD, StampIssuer
 from services.rendering import commands
 from services.rendering.jobs.stamping import checking
 from services.rendering.models import DutyStamp, StampAccount, StampSerial, StatementsSince
@@ -31,20 +31,20 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import loops, orders, serials, stages, steps
 from services.rendering.stamping.stages import Stage
 from tests.support.rendering.seal_jobs import blobs, database, keys, told, workshop
-from tests.support.rendering.stamp_orders import HERE, Office, house, settings, stamp_keys
+from tests.support.rendering.stamp_orders import HERE, Office, issuer, settings, stamp_keys
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until
 
-__all__ = ["blobs", "database", "house", "keys", "stamp_keys", "workshop"]
+__all__ = ["blobs", "database", "issuer", "keys", "stamp_keys", "workshop"]
 
 
 @pytest.fixture
-def office(database: Database, blobs: BlobStore, tmp_path: Path, house: StampHouse) -> Office:
-    return Office(database, blobs, settings(tmp_path), content=house.settings())
+def office(database: Database, blobs: BlobStore, tmp_path: Path, issuer: StampIssuer) -> Office:
+    return Office(database, blobs, settings(tmp_path), content=issuer.settings())
 
 
-def bought(house: StampHouse) -> int:
-    return len(house.books.sold)
+def bought(issuer: StampIssuer) -> int:
+    return len(issuer.books.sold)
 
 
 def erase(database: Database, submission: int = 7) -> list[str]:
@@ -59,9 +59,9 @@ def erase(database: Database, submission: int = 7) -> list[str]:
     return database.write(commands.erase, envelope, Erased(submission_id=submission), now())
 
 
-def agrees(office: Office, house: StampHouse) -> None:
+def agrees(office: Office, issuer: StampIssuer) -> None:
     """As many were bought as were placed, each on a file of its own, and the books are the provider's."""
-    sold = house.books.sold.values()
+    sold = issuer.books.sold.values()
     assert all(each.used for each in sold)
     assert len({each.source for each in sold}) == len(sold) == len(office.rows())
     assert office.serials() == {each.number: "used" for each in sold}
@@ -69,7 +69,7 @@ def agrees(office: Office, house: StampHouse) -> None:
 
 
 def test_each_file_gets_its_stamp_and_children_call_it_the_sealed_file_with_one_stamp_more(
-    office: Office, house: StampHouse, workshop: Workshop
+    office: Office, issuer: StampIssuer, workshop: Workshop
 ) -> None:
     office.check = workshop.renderer.check_stamp
     office.restart()
@@ -81,7 +81,7 @@ def test_each_file_gets_its_stamp_and_children_call_it_the_sealed_file_with_one_
     )
     assert office.state().status is DutystampStatus.PENDING
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
     state = office.state()
     assert state.status is DutystampStatus.STAMPED
     assert [(stamp.target, stamp.document_index, stamp.state) for stamp in state.stamps] == [
@@ -107,12 +107,12 @@ def test_each_file_gets_its_stamp_and_children_call_it_the_sealed_file_with_one_
     assert [event["type"] for event in told(office.database)] == ["dutystamp.changed"] * 3
 
 
-def test_several_stamps_of_a_file_follow_each_other(office: Office, house: StampHouse) -> None:
+def test_several_stamps_of_a_file_follow_each_other(office: Office, issuer: StampIssuer) -> None:
     source = office.file()
     office.order(*(office.planned(source, number) for number in range(3)))
     assert [row.state for row in office.rows()] == ["due", "waiting", "waiting"]
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
     (file,) = office.database.read(orders.stamped_files, 7)
     assert file.stamped is not None
     assert file.serials == ("CS00001001", "CS00001002", "CS00001003")
@@ -120,8 +120,8 @@ def test_several_stamps_of_a_file_follow_each_other(office: Office, house: Stamp
         assert len(pdf.Root.AcroForm.Fields) == 3
 
 
-def test_what_waits_behind_a_stamp_that_was_given_up_goes_on_after_a_retry(office: Office, house: StampHouse) -> None:
-    house.books.quota = 0
+def test_what_waits_behind_a_stamp_that_was_given_up_goes_on_after_a_retry(office: Office, issuer: StampIssuer) -> None:
+    issuer.books.quota = 0
     source = office.file()
     office.order(office.planned(source), office.planned(source, 1))
     office.run()
@@ -130,17 +130,17 @@ def test_what_waits_behind_a_stamp_that_was_given_up_goes_on_after_a_retry(offic
     assert [stamp.state for stamp in state.stamps] == ["failed", "failed"]
     assert "no stamps left" in (state.message or "")
     assert office.told[-1][1]
-    assert bought(house) == 0
-    house.books.quota = 5
+    assert bought(issuer) == 0
+    issuer.books.quota = 5
     assert office.retry()
     assert office.state().status is DutystampStatus.PENDING
     office.run()
     assert office.state().status is DutystampStatus.STAMPED
-    agrees(office, house)
+    agrees(office, issuer)
     assert not office.retry()
 
 
-def test_an_order_that_comes_twice_is_one(office: Office, house: StampHouse) -> None:
+def test_an_order_that_comes_twice_is_one(office: Office, issuer: StampIssuer) -> None:
     source = office.file()
     assert office.order(office.planned(source))
     assert office.order(office.planned(source))
@@ -148,16 +148,16 @@ def test_an_order_that_comes_twice_is_one(office: Office, house: StampHouse) -> 
     office.run()
     assert office.order(office.planned(source), seal_id="seal-3")
     office.run()
-    assert bought(house) == 1
+    assert bought(issuer) == 1
     assert office.row.seal_id == "seal-3"
 
 
-def test_a_stamp_goes_onto_a_later_file_until_it_is_sent(office: Office, house: StampHouse) -> None:
+def test_a_stamp_goes_onto_a_later_file_until_it_is_sent(office: Office, issuer: StampIssuer) -> None:
     first, second, third = office.file(), office.file(), office.file()
     office.order(office.planned(first))
     assert office.order(office.planned(second), seal_id="seal-2")
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
     assert not office.order(office.planned(third), seal_id="seal-3")
     (file,) = office.database.read(orders.stamped_files, 7)
     assert file.source == second
@@ -175,7 +175,7 @@ def test_a_stamp_is_not_sent_with_a_file_that_is_no_longer_the_one(office: Offic
     assert office.state().status is DutystampStatus.STAMPED
 
 
-def test_two_attempts_at_once_buy_once(office: Office, house: StampHouse) -> None:
+def test_two_attempts_at_once_buy_once(office: Office, issuer: StampIssuer) -> None:
     """The lease of the first ran out while its process was stopped."""
     office.order(office.planned(office.file()))
     known = office.row
@@ -183,11 +183,11 @@ def test_two_attempts_at_once_buy_once(office: Office, house: StampHouse) -> Non
     with pytest.raises(steps.Superseded):
         office.database.write(steps.take, known.id, now(), from_pool=True)
     office.run()
-    assert (office.row.stage, bought(house)) == (Stage.UNKNOWN, 0)
+    assert (office.row.stage, bought(issuer)) == (Stage.UNKNOWN, 0)
 
 
-def test_a_purchase_whose_answer_was_lost_is_looked_for(office: Office, house: StampHouse) -> None:
-    house.fail("lost_purchase", times=1)
+def test_a_purchase_whose_answer_was_lost_is_looked_for(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("lost_purchase", times=1)
     office.order(office.planned(office.file()))
     office.run()
     assert office.row.stage == Stage.UNKNOWN
@@ -195,76 +195,76 @@ def test_a_purchase_whose_answer_was_lost_is_looked_for(office: Office, house: S
     assert office.serials() == {}
     office.run(rounds=2)
     assert office.row.stage == Stage.CONFIRMED
-    assert bought(house) == 1
-    agrees(office, house)
+    assert bought(issuer) == 1
+    agrees(office, issuer)
 
 
-def test_what_was_surely_not_bought_is_bought_after_a_quarter_of_an_hour(office: Office, house: StampHouse) -> None:
-    house.fail("no_purchase", times=1)
+def test_what_was_surely_not_bought_is_bought_after_a_quarter_of_an_hour(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("no_purchase", times=1)
     office.order(office.planned(office.file()))
     office.run(rounds=4)
     assert office.row.stage == Stage.UNKNOWN
-    assert bought(house) == 0
+    assert bought(issuer) == 0
     first = office.row.key
     office.age(stages.SURELY_NOT - timedelta(minutes=1))
     office.run(rounds=2)
     assert office.row.stage == Stage.UNKNOWN
     office.age(timedelta(minutes=1))
     office.run(rounds=2)
-    agrees(office, house)
+    agrees(office, issuer)
     assert office.row.key != first
     assert orders.stem(office.row.key) == orders.stem(first)
 
 
-def test_a_list_that_cannot_be_read_buys_nothing(office: Office, house: StampHouse) -> None:
-    house.fail("no_purchase", times=1)
+def test_a_list_that_cannot_be_read_buys_nothing(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("no_purchase", times=1)
     office.order(office.planned(office.file()))
     office.run()
     office.age()
-    house.fail("error_500", rate=1)
+    issuer.fail("error_500", rate=1)
     office.run(rounds=3)
     assert office.row.stage == Stage.UNKNOWN
     assert (office.row.state, office.row.problem) == ("due", "unavailable")
-    house.fail("error_500")
+    issuer.fail("error_500")
     office.run(rounds=2)
-    agrees(office, house)
+    agrees(office, issuer)
 
 
 @pytest.mark.parametrize("fault", ["lost_stamp", "code_97"])
 def test_a_stamp_that_may_be_placed_is_placed_again_with_the_same_serial(
-    office: Office, house: StampHouse, fault: str
+    office: Office, issuer: StampIssuer, fault: str
 ) -> None:
-    house.fail(fault, times=2)
+    issuer.fail(fault, times=2)
     office.order(office.planned(office.file()))
     office.run()
     assert office.row.stage == Stage.PLACING
     assert office.state().status is DutystampStatus.PENDING
     assert "CS00001001" in (office.row.last_error or "") or office.row.problem == "no_answer"
     office.run(rounds=3)
-    agrees(office, house)
-    assert bought(house) == 1
-    assert house.books.sold["CS00001001"].placings == {"lost_stamp": 1, "code_97": 3}[fault]
+    agrees(office, issuer)
+    assert bought(issuer) == 1
+    assert issuer.books.sold["CS00001001"].placings == {"lost_stamp": 1, "code_97": 3}[fault]
 
 
-def test_a_file_that_comes_after_the_answer_is_waited_for(office: Office, house: StampHouse) -> None:
-    house.fail("late_file", times=1, seconds=0.5)
+def test_a_file_that_comes_after_the_answer_is_waited_for(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("late_file", times=1, seconds=0.5)
     office.order(office.planned(office.file()))
     office.run()
-    agrees(office, house)
-    assert house.books.sold["CS00001001"].placings == 1
+    agrees(office, issuer)
+    assert issuer.books.sold["CS00001001"].placings == 1
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_token_that_is_over_is_renewed(office: Office, house: StampHouse, times: int) -> None:
+def test_a_token_that_is_over_is_renewed(office: Office, issuer: StampIssuer, times: int) -> None:
     office.order(office.planned(office.file()))
-    house.fail("token_over", times=times)
+    issuer.fail("token_over", times=times)
     office.run(rounds=2)
     office.retry()
     office.run(rounds=2)
-    agrees(office, house)
+    agrees(office, issuer)
 
 
-def test_nobody_is_told_a_secret(office: Office, house: StampHouse) -> None:
+def test_nobody_is_told_a_secret(office: Office, issuer: StampIssuer) -> None:
     office.content["password"] = "a-wrong-secret"
     office.order(office.planned(office.file()))
     office.run()
@@ -284,42 +284,42 @@ def test_nobody_is_told_a_secret(office: Office, house: StampHouse) -> None:
         assert PASSWORD not in text
 
 
-def test_an_account_names_no_folder_but_the_shared_one(office: Office, house: StampHouse, tmp_path: Path) -> None:
+def test_an_account_names_no_folder_but_the_shared_one(office: Office, issuer: StampIssuer, tmp_path: Path) -> None:
     office.content["adapter_folder"] = str(tmp_path / ".." / "elsewhere")
     office.order(office.planned(office.file()))
     office.run()
     assert office.row.problem == "folder_refused"
     assert not (tmp_path.parent / "elsewhere").exists()
-    office.content["adapter_folder"] = str(house.shared)
+    office.content["adapter_folder"] = str(issuer.shared)
     assert office.retry()
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
 
 
-def test_a_file_that_is_not_the_sealed_one_does_not_count(office: Office, house: StampHouse) -> None:
+def test_a_file_that_is_not_the_sealed_one_does_not_count(office: Office, issuer: StampIssuer) -> None:
     """Nor is another stamp bought for it."""
-    honest = StampHouse._stamped
+    honest = StampIssuer._stamped
 
-    def moved(self: StampHouse, source: bytes, seen: bytes, page: int, box: Any, reason: str) -> bytes:
+    def moved(self: StampIssuer, source: bytes, seen: bytes, page: int, box: Any, reason: str) -> bytes:
         return honest(self, source, seen, page, tuple(side + 10 for side in box), reason)
 
-    house._stamped = moved.__get__(house)  # type: ignore[method-assign]
+    issuer._stamped = moved.__get__(issuer)  # type: ignore[method-assign]
     office.order(office.planned(office.file()))
     office.run()
     assert office.row.problem == "stamp_rejected"
     assert office.row.stage == Stage.PLACING
     assert office.state().status is DutystampStatus.FAILED
     assert "CS00001001" in (office.state().message or "")
-    house._stamped = honest.__get__(house)  # type: ignore[method-assign]
+    issuer._stamped = honest.__get__(issuer)  # type: ignore[method-assign]
     assert office.retry()
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
 
 
 # --- serials without a document
 
 
-def test_a_serial_of_an_erased_submission_is_used_first(office: Office, house: StampHouse) -> None:
+def test_a_serial_of_an_erased_submission_is_used_first(office: Office, issuer: StampIssuer) -> None:
     office.order(office.planned(office.file()))
     assert office.buy_only().stage == Stage.RESERVED
     erase(office.database)
@@ -329,16 +329,16 @@ def test_a_serial_of_an_erased_submission_is_used_first(office: Office, house: S
     assert [(entry.serial, entry.state, entry.submission_id) for entry in ledger.data] == [("CS00001001", "free", None)]
     office.order(office.planned(office.file(), code="3"), submission=9)
     office.run()
-    agrees(office, house)
-    assert bought(house) == 1
-    sold = house.books.sold["CS00001001"]
+    agrees(office, issuer)
+    assert bought(issuer) == 1
+    sold = issuer.books.sold["CS00001001"]
     assert (sold.category, sold.key) == ("3", office.row.key)
     (entry,) = office.database.read(serials.ledger, PageRequest()).data
     assert (entry.state, entry.submission_id, entry.code_document) == ("used", 9, "3")
 
 
-def test_a_serial_that_may_be_on_an_erased_file_is_held_for_a_person(office: Office, house: StampHouse) -> None:
-    house.fail("code_97", times=1)
+def test_a_serial_that_may_be_on_an_erased_file_is_held_for_a_person(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("code_97", times=1)
     office.order(office.planned(office.file()))
     office.run()
     assert office.row.stage == Stage.PLACING
@@ -351,8 +351,8 @@ def test_a_serial_that_may_be_on_an_erased_file_is_held_for_a_person(office: Off
     assert office.serials() == {"CS00001001": "used", "CS00001002": "used"}
 
 
-def test_a_purchase_of_an_erased_submission_is_looked_for_all_the_same(office: Office, house: StampHouse) -> None:
-    house.fail("lost_purchase", times=1)
+def test_a_purchase_of_an_erased_submission_is_looked_for_all_the_same(office: Office, issuer: StampIssuer) -> None:
+    issuer.fail("lost_purchase", times=1)
     office.order(office.planned(office.file()))
     office.run()
     assert erase(office.database) == []
@@ -363,24 +363,24 @@ def test_a_purchase_of_an_erased_submission_is_looked_for_all_the_same(office: O
 
 
 def test_a_serial_of_the_pool_that_somebody_used_is_held_and_another_one_bought(
-    office: Office, house: StampHouse
+    office: Office, issuer: StampIssuer
 ) -> None:
     office.order(office.planned(office.file()))
     office.buy_only()
     erase(office.database)
-    house.books.sold["CS00001001"].used = True
+    issuer.books.sold["CS00001001"].used = True
     office.order(office.planned(office.file()), submission=8)
     office.run()
     assert office.serials() == {"CS00001001": "held", "CS00001002": "used"}
     assert office.state(8).status is DutystampStatus.STAMPED
 
 
-def test_after_a_restore_a_stamp_is_looked_for_before_it_is_bought(office: Office, house: StampHouse) -> None:
+def test_after_a_restore_a_stamp_is_looked_for_before_it_is_bought(office: Office, issuer: StampIssuer) -> None:
     """The life that was lost had bought it; of the other stamp it had not."""
     first, second = office.file(), office.file()
     office.order(office.planned(first))
     office.buy_only()
-    assert bought(house) == 1
+    assert bought(issuer) == 1
 
     def restore(session: Session) -> None:
         session.execute(sa.delete(DutyStamp))
@@ -390,15 +390,15 @@ def test_after_a_restore_a_stamp_is_looked_for_before_it_is_bought(office: Offic
     office.database.write(restore)
     office.order(office.planned(first), office.planned(second, document=1))
     office.run()
-    agrees(office, house)
-    assert bought(house) == 2
+    agrees(office, issuer)
+    assert bought(issuer) == 2
     assert [row.asked_at is not None for row in office.rows()] == [True, True]
 
 
 # --- the books and the provider's list
 
 
-def test_a_serial_that_nobody_knows_raises_an_alarm(office: Office, house: StampHouse) -> None:
+def test_a_serial_that_nobody_knows_raises_an_alarm(office: Office, issuer: StampIssuer) -> None:
     office.order(office.planned(office.file()))
     office.run()
     provider = office.providers.of(office.row.settings)
@@ -411,7 +411,7 @@ def test_a_serial_that_nobody_knows_raises_an_alarm(office: Office, house: Stamp
     assert office.serials() == {"CS00001001": "used"}
 
 
-def test_a_second_serial_of_one_stamp_is_free_for_the_next(office: Office, house: StampHouse) -> None:
+def test_a_second_serial_of_one_stamp_is_free_for_the_next(office: Office, issuer: StampIssuer) -> None:
     """As when a process was stopped before its call, and went on after another one had bought."""
     office.order(office.planned(office.file()))
     office.run()
@@ -420,17 +420,17 @@ def test_a_second_serial_of_one_stamp_is_free_for_the_next(office: Office, house
     assert office.serials() == {"CS00001001": "used", "CS00001002": "free"}
     office.order(office.planned(office.file()), submission=8)
     office.run()
-    agrees(office, house)
-    assert bought(house) == 2
+    agrees(office, issuer)
+    assert bought(issuer) == 2
 
 
-def test_a_purchase_that_ends_after_another_one_is_free_for_the_next(office: Office, house: StampHouse) -> None:
+def test_a_purchase_that_ends_after_another_one_is_free_for_the_next(office: Office, issuer: StampIssuer) -> None:
     office.order(office.planned(office.file()))
     row = office.database.write(steps.take, office.row.id, now(), from_pool=True)
     provider = office.providers.of(row.settings)
     late = provider.reserve(row.key, row.code_document)
     office.age()
-    house.books.sold["CS00001001"].key = "not-listed-yet"
+    issuer.books.sold["CS00001001"].key = "not-listed-yet"
     office.run(rounds=2)
     assert office.row.serial == "CS00001002"
     assert office.database.write(steps.bought, row, late, now()) is None
@@ -438,24 +438,24 @@ def test_a_purchase_that_ends_after_another_one_is_free_for_the_next(office: Off
 
 
 def test_an_attempt_that_was_stopped_before_its_call_does_not_undo_what_another_one_did(
-    office: Office, house: StampHouse
+    office: Office, issuer: StampIssuer
 ) -> None:
     """Its lease ran out, another one looked for a purchase, found none, bought, and is placing: then it went on with its call."""
     office.order(office.planned(office.file()))
     other = Office(office.database, office.blobs, office.own, content=office.content)
-    honest, stopped = house.answer, []
+    honest, stopped = issuer.answer, []
 
     def answer(method: str, url: str, *more: Any) -> Any:
         if url == "/chanel/stampv2" and not stopped:
             stopped.append(url)
             office.database.write(lambda session: session.execute(sa.update(DutyStamp).values(leased_until=now())))
             other.age()
-            house.fail("code_97", times=1)
+            issuer.fail("code_97", times=1)
             other.run()
             assert other.row.stage == Stage.PLACING
         return honest(method, url, *more)
 
-    house.answer = answer  # type: ignore[method-assign]
+    issuer.answer = answer  # type: ignore[method-assign]
     office.run()
     assert stopped
     assert (office.row.state, office.row.stage, office.row.serial) == ("due", Stage.PLACING, "CS00001001")
@@ -464,21 +464,21 @@ def test_an_attempt_that_was_stopped_before_its_call_does_not_undo_what_another_
     assert office.serials() == {"CS00001001": "used", "CS00001002": "free"}
 
 
-def test_what_the_provider_does_not_count_as_used_is_confirmed_later(office: Office, house: StampHouse) -> None:
+def test_what_the_provider_does_not_count_as_used_is_confirmed_later(office: Office, issuer: StampIssuer) -> None:
     office.order(office.planned(office.file()))
     office.run()
-    house.books.sold["CS00001001"].used = False
+    issuer.books.sold["CS00001001"].used = False
     office.database.write(lambda session: session.execute(sa.update(DutyStamp).values(stage=Stage.PLACED)))
     office.books.compare_all()
     assert office.row.stage == Stage.PLACED
     assert value("dutystamp_differing") == 1
-    house.books.sold["CS00001001"].used = True
+    issuer.books.sold["CS00001001"].used = True
     office.books.compare_all()
     assert office.row.stage == Stage.CONFIRMED
     assert value("dutystamp_differing") == 0
 
 
-def test_a_low_balance_is_told_once(office: Office, house: StampHouse) -> None:
+def test_a_low_balance_is_told_once(office: Office, issuer: StampIssuer) -> None:
     office.order(office.planned(office.file()))
     office.run()
 
@@ -488,26 +488,26 @@ def test_a_low_balance_is_told_once(office: Office, house: StampHouse) -> None:
         return [event["data"]["balance"] for event in events]
 
     assert warnings() == []
-    assert value("dutystamp_balance") == house.books.quota
-    house.books.quota = 9
+    assert value("dutystamp_balance") == issuer.books.quota
+    issuer.books.quota = 9
     assert warnings() == [9]
     assert value("dutystamp_balance_low") == 1
-    house.books.quota = 8
+    issuer.books.quota = 8
     assert warnings() == [9]
-    house.books.quota = 100
+    issuer.books.quota = 100
     assert warnings() == [9]
     assert value("dutystamp_balance_low") == 0
-    house.books.quota = 3
+    issuer.books.quota = 3
     assert warnings() == [9, 3]
 
 
-def test_files_of_interrupted_attempts_are_removed(office: Office, house: StampHouse, tmp_path: Path) -> None:
+def test_files_of_interrupted_attempts_are_removed(office: Office, issuer: StampIssuer, tmp_path: Path) -> None:
     office.order(office.planned(office.file()))
     row = office.buy_only()
     office.database.write(steps.send, row)  # killed after it had stored a file
     office.blobs.put(b"left behind", "application/pdf", "submissions/7/", name=f"stamp-{row.id}-1")
     office.run()
-    agrees(office, house)
+    agrees(office, issuer)
     office.books.sweep()
     (file,) = office.database.read(orders.stamped_files, 7)
     assert file.stamped is not None
@@ -520,23 +520,25 @@ def test_files_of_interrupted_attempts_are_removed(office: Office, house: StampH
 
 
 def test_a_provider_that_hangs_delays_no_other_one(
-    database: Database, blobs: BlobStore, tmp_path: Path, stamp_keys: Path, house: StampHouse
+    database: Database, blobs: BlobStore, tmp_path: Path, stamp_keys: Path, issuer: StampIssuer
 ) -> None:
     """Its stamp is under way from before the other's order until after its end."""
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "certificates").symlink_to(stamp_keys)
-    other = StampHouse(tmp_path / "other", key_type="ec-p256").start()
+    other = StampIssuer(tmp_path / "other", key_type="ec-p256").start()
     own = settings(tmp_path)
-    slow = Office(database, blobs, own, content=house.settings())
+    slow = Office(database, blobs, own, content=issuer.settings())
     quick = Office(database, blobs, own, content=other.settings())
     let_go = threading.Event()
-    honest = house.answer
-    house.answer = lambda *arguments: (let_go.wait(60), honest(*arguments))[1]  # type: ignore[method-assign, assignment]
+    honest = issuer.answer
+    issuer.answer = lambda *arguments: (let_go.wait(60), honest(*arguments))[1]  # type: ignore[method-assign, assignment]
     every = loops.loops(own, database, blobs, HERE, checking.check_stamped, orders.tell, list)
     try:
         with running(*every[:1]), ending(let_go.set):
             slow.order(*(slow.planned(slow.file(), document=number) for number in range(3)))
-            wait_until(lambda: slow.rows()[0].stage == Stage.BUYING or house.calls, what="the slow one to be under way")
+            wait_until(
+                lambda: slow.rows()[0].stage == Stage.BUYING or issuer.calls, what="the slow one to be under way"
+            )
             quick.order(quick.planned(quick.file()), submission=8)
             wait_until(lambda: quick.state(8).status is DutystampStatus.STAMPED, what="the quick one to be placed")
             assert slow.state().status is DutystampStatus.PENDING
@@ -549,18 +551,18 @@ def test_a_provider_that_hangs_delays_no_other_one(
 
 
 def test_a_provider_that_is_away_is_left_alone_and_everything_goes_on_when_it_is_back(
-    office: Office, house: StampHouse
+    office: Office, issuer: StampIssuer
 ) -> None:
-    house.fail("error_500", rate=1)
+    issuer.fail("error_500", rate=1)
     office.order(*(office.planned(office.file(), document=number) for number in range(8)))
     office.run()
-    assert len(house.calls) == breaker.FAILURES
+    assert len(issuer.calls) == breaker.FAILURES
     assert {(row.state, row.stage, row.attempts) for row in office.rows()} == {("due", Stage.PLANNED, 0)}
     soon = now() + timedelta(minutes=1)
     assert all(row.next_attempt_at < soon for row in office.rows())
-    house.fail("error_500")
+    issuer.fail("error_500")
     office.run(rounds=2)
-    agrees(office, house)
+    agrees(office, issuer)
 
 
 @contextmanager

@@ -5,28 +5,28 @@ from pathlib import Path
 
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from deploy.providers.stamp_house import StampHouse
+from deploy.providers.stamp_issuer import StampIssuer
 from tests.chaos import stamps
 from tests.support.rendering.seal_jobs import blobs, database
-from tests.support.rendering.stamp_orders import Office, house, settings, stamp_keys
+from tests.support.rendering.stamp_orders import Office, issuer, settings, stamp_keys
 
-__all__ = ["blobs", "database", "house", "stamp_keys"]
+__all__ = ["blobs", "database", "issuer", "stamp_keys"]
 
 
 def test_a_walk_with_lost_answers_and_deaths_ends_with_a_stamp_for_each_purchase(
-    database: Database, blobs: BlobStore, tmp_path: Path, house: StampHouse
+    database: Database, blobs: BlobStore, tmp_path: Path, issuer: StampIssuer
 ) -> None:
-    office = Office(database, blobs, settings(tmp_path), content=house.settings())
-    found = stamps.walk(6, 1, office, house)
+    office = Office(database, blobs, settings(tmp_path), content=issuer.settings())
+    found = stamps.walk(6, 1, office, issuer)
     assert found.wrong == []
     assert found.deaths > 0
     assert found.ordered == found.sold == found.placed >= 6
 
 
 def test_a_process_that_is_killed_again_and_again_leaves_a_stamp_for_each_purchase(
-    database: Database, blobs: BlobStore, tmp_path: Path, house: StampHouse
+    database: Database, blobs: BlobStore, tmp_path: Path, issuer: StampIssuer
 ) -> None:
-    office = Office(database, blobs, settings(tmp_path), content=house.settings())
-    found = stamps.kill(2, 7, office, house, tmp_path)
+    office = Office(database, blobs, settings(tmp_path), content=issuer.settings())
+    found = stamps.kill(2, 7, office, issuer, tmp_path)
     assert found.wrong == []
     assert found.ordered == found.sold == found.placed == 12

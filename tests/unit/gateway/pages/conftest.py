@@ -30,7 +30,7 @@ class Settings:
     trusted_proxies: str = "10.0.0.0/8"
     var_dir: Path | None = None
     local_provider_url: str = ""
-    local_stamp_house_url: str = ""
+    local_stamp_issuer_url: str = ""
     frame_ancestors: str = ""
     pages_as_modules: bool = False
     max_file_size: int = 1024 * 1024

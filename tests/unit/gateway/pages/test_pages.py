@@ -248,14 +248,14 @@ def test_the_welcome_page_names_the_mails_when_there_are_some(local: Any) -> Non
 @pytest.mark.usefixtures("mailbox")
 @pytest.mark.parametrize("path", ["/", "/dev/mail"])
 def test_pages_lead_to_the_providers_that_are_tried_here(make_pages: MakePages, path: str) -> None:
-    where = {"local_provider_url": "http://127.0.0.1:8180", "local_stamp_house_url": "http://127.0.0.1:8181"}
+    where = {"local_provider_url": "http://127.0.0.1:8180", "local_stamp_issuer_url": "http://127.0.0.1:8181"}
     page = make_pages(**LOCAL, **where).test_client().get(path).text
     assert all(f'href="{url}"' in page for url in where.values())
     assert "127.0.0.1:818" not in make_pages(**LOCAL).test_client().get(path).text
 
 
 def test_no_page_leads_to_local_providers_where_others_may_come(make_pages: MakePages) -> None:
-    public = {**LOCAL, "base_url": "https://sign.example", "local_stamp_house_url": "http://127.0.0.1:8181"}
+    public = {**LOCAL, "base_url": "https://sign.example", "local_stamp_issuer_url": "http://127.0.0.1:8181"}
     assert "127.0.0.1:8181" not in make_pages(**public).test_client().get("/").text
 
 

@@ -55,18 +55,18 @@ def test_a_step_that_does_not_follow_is_a_fault_of_ours() -> None:
     ],
 )
 def test_what_is_said_of_all_stamps(stamps: list[Progress], status: DutystampStatus, settled: bool) -> None:
-    assert stages.summary(stamps, "house", NOW).status is status
+    assert stages.summary(stamps, "issuer", NOW).status is status
     assert stages.is_settled(stamps) is settled
 
 
 def test_what_failed_is_told_until_it_works() -> None:
     waiting = stamp(Stage.PLACING, problem="code 97")
-    state = stages.summary([stamp(Stage.PLACED, problem="before"), waiting], "house", NOW)
+    state = stages.summary([stamp(Stage.PLACED, problem="before"), waiting], "issuer", NOW)
     assert (state.message, state.next_attempt_at) == ("code 97", LATER)
-    given_up = stages.summary([stamp(Stage.PLACING, moving=False, problem="code 83")], "house", NOW)
+    given_up = stages.summary([stamp(Stage.PLACING, moving=False, problem="code 83")], "issuer", NOW)
     assert (given_up.message, given_up.next_attempt_at) == ("code 83", None)
     assert [shown.state for shown in given_up.stamps] == ["failed"]
-    assert stages.summary([stamp(Stage.BUYING)], "house", NOW).next_attempt_at is None
+    assert stages.summary([stamp(Stage.BUYING)], "issuer", NOW).next_attempt_at is None
 
 
 def test_the_next_attempt_is_the_first_of_those_that_failed_and_go_on() -> None:
@@ -78,7 +78,7 @@ def test_the_next_attempt_is_the_first_of_those_that_failed_and_go_on() -> None:
         stamp(Stage.UNKNOWN, problem="lost", at=minutes[4]),
         stamp(Stage.PLACING, problem="late", at=minutes[3]),
     ]
-    state = stages.summary(stamps, "house", NOW)
+    state = stages.summary(stamps, "issuer", NOW)
     assert (state.status, state.message, state.next_attempt_at) == (DutystampStatus.PENDING, "given up", minutes[3])
 
 

@@ -1,6 +1,6 @@
-"""A house that sells duty stamps to try them out, in the shapes of Peruri's interface, with its sign adapter beside it.
+"""An issuer that sells duty stamps to try them out, in the shapes of Peruri's interface, with its sign adapter beside it.
 
-    python -m deploy.providers.stamp_house --folder var/stamp-house --port 8181
+    python -m deploy.providers.stamp_issuer --folder var/stamp-issuer --port 8181
 
 The folder gets its certificates, its books, the adapter's shared folder, and `dutystamp.json`, which is what `PUT /account`
 takes as `dutystamp`. `/` shows what was bought and used. `--faults` and `POST /control` have it fail as real ones do (FAULTS).
@@ -105,8 +105,8 @@ class Lost(Exception):
     """The connection ends without an answer."""
 
 
-class StampHouse:
-    """One house with one customer. ``folder`` holds its books; ``shared`` is the adapter's folder, in it unless given."""
+class StampIssuer:
+    """One issuer with one customer. ``folder`` holds its books; ``shared`` is the adapter's folder, in it unless given."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class StampHouse:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "books.json"
         self.shared = shared or folder / "shared"
-        names = certificates.Names("Stamp House", "A stamp house to try out")
+        names = certificates.Names("Stamp Issuer", "An issuer of stamps to try out")
         self._identity = certificates.load_or_make(folder / "certificates", names, key_type, datetime.now(UTC))
         self.books = self._read(quota)
         self.faults = {name: Fault() for name in FAULTS}
@@ -140,7 +140,7 @@ class StampHouse:
         return self._identity.chain[-1].public_bytes(serialization.Encoding.PEM).decode()
 
     def settings(self) -> dict[str, Any]:
-        """The account settings (``dutystamp``) that name this house."""
+        """The account settings (``dutystamp``) that name this issuer."""
         return {
             "provider": "peruri",
             "backend_url": self.url,
@@ -153,7 +153,7 @@ class StampHouse:
             "trust_anchors": [self.root],
         }
 
-    def start(self) -> "StampHouse":
+    def start(self) -> "StampIssuer":
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
@@ -215,7 +215,7 @@ class StampHouse:
                 return self._json(self._change(unquote(last), body))
         return 404, b"Not Found", "text/plain"
 
-    # --- the house
+    # --- the issuer
 
     def _logged_in(self, body: dict[str, Any]) -> dict[str, Any]:
         if (body.get("user"), body.get("password")) != (USER, PASSWORD):
@@ -398,7 +398,7 @@ class StampHouse:
 def picture(number: str) -> bytes:
     """What is seen of a stamp: a code that leads to its serial number, PNG."""
     drawn = io.BytesIO()
-    segno.make(f"https://stamp-house.invalid/{number}", error="m", micro=False).save(drawn, kind="png", scale=4)
+    segno.make(f"https://stamp-issuer.invalid/{number}", error="m", micro=False).save(drawn, kind="png", scale=4)
     return drawn.getvalue()
 
 
@@ -425,7 +425,7 @@ def _put(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def _handler(house: StampHouse) -> type[BaseHTTPRequestHandler]:
+def _handler(issuer: StampIssuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self._answer("GET", {})
@@ -450,7 +450,7 @@ def _handler(house: StampHouse) -> type[BaseHTTPRequestHandler]:
                 return
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             try:
-                status, content, kind = house.answer(method, self.path, body, token)
+                status, content, kind = issuer.answer(method, self.path, body, token)
             except Lost:
                 self.close_connection = True
                 with suppress(OSError):
@@ -482,23 +482,24 @@ def parse(text: str) -> dict[str, Fault]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="A house that sells duty stamps, to be tried on this machine.")
+    parser = argparse.ArgumentParser(description="An issuer that sells duty stamps, to be tried on this machine.")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--port", type=int, default=8181)
     parser.add_argument("--shared", type=Path, help="the adapter's folder; in the other one unless given")
     parser.add_argument("--quota", type=int, default=QUOTA, help="stamps that can be bought, in new books")
     parser.add_argument(
-        "--faults", default=os.environ.get("STAMP_HOUSE_FAULTS", ""), help="such as lost_purchase:0.1,slow:2"
+        "--faults", default=os.environ.get("STAMP_ISSUER_FAULTS", ""), help="such as lost_purchase:0.1,slow:2"
     )
     chosen = parser.parse_args(arguments)
-    house = StampHouse(chosen.folder.resolve(), port=chosen.port, shared=chosen.shared, quota=chosen.quota)
-    house.faults |= parse(chosen.faults)
+    issuer = StampIssuer(chosen.folder.resolve(), port=chosen.port, shared=chosen.shared, quota=chosen.quota)
+    issuer.faults |= parse(chosen.faults)
     print(
-        f"The stamp house is at {house.url}; {chosen.folder / 'dutystamp.json'} has the account's settings.", flush=True
+        f"The stamp issuer is at {issuer.url}; {chosen.folder / 'dutystamp.json'} has the account's settings.",
+        flush=True,
     )
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=house.stop).start())
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=issuer.stop).start())
     with suppress(KeyboardInterrupt):
-        house.serve()
+        issuer.serve()
 
 
 if __name__ == "__main__":
