@@ -27,8 +27,10 @@ NODE_LOCKS = {
 """Where packages of npm go, and the folder of their lock."""
 
 PROCESSORS = len(os.sched_getaffinity(0))
-BUSY_WORKERS = min(8, 2 * PROCESSORS)
-"""Half of the time a test waits for something: two workers for each processor keep it at work."""
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+BUSY_WORKERS = max(1, min(8, 2 * PROCESSORS, MEMORY // 2_000_000_000))
+"""Half of the time a test waits for something: two workers for each processor keep it at work. One takes up to 2 GB, with the
+suite, the broker and the browser that it has started."""
 PATIENT_WORKERS = 2
 """Besides them, for the groups of tests that hardly need a processor."""
 

@@ -20,6 +20,10 @@ def desk(database_url: str) -> Iterator[Desk]:
     desk.database.dispose()
 
 
+ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
+"""For a test of ``places`` about files, or about what others found with statements that its neighbours run on both databases."""
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """The databases of the six services, migrated, and a folder of files."""

@@ -28,6 +28,7 @@ from contracts.runtime.data.tables import heartbeats, outbox
 from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
 from deploy.suite import ROOT, SERVICES
+from tests.contract.conftest import ON_SQLITE
 from tests.support.servers.object_store import BUCKET, ObjectStore
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
@@ -119,6 +120,7 @@ def test_others_judge_the_backup(places: Places, tmp_path: Path) -> None:
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, check=True)
 
 
+@ON_SQLITE
 def test_the_manifest_names_secrets_and_holds_none(
     places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +217,7 @@ def damage(folder: Path, what: str) -> None:
         folder.symlink_to("nowhere")
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("what", ["another byte", "a file is missing", "a file too many", "no manifest", "cut off"])
 def test_a_damaged_backup_is_not_restored(places: Places, tmp_path: Path, what: str) -> None:
     BlobStore.from_url(places.blobs).put(b"a document", "application/pdf", "submissions/")
@@ -366,6 +369,7 @@ def test_without_settings_it_is_the_suite_of_make_up(tmp_path: Path, monkeypatch
         Places.from_environment()
 
 
+@ON_SQLITE
 def test_listed_files_stay_where_they_are(places: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = BlobStore.from_url(places.blobs)
     kept, lost = (store.put(data, "text/plain", "submissions/") for data in (b"kept", b"lost"))
@@ -378,6 +382,7 @@ def test_listed_files_stay_where_they_are(places: Places, tmp_path: Path, capsys
     assert set(files(places)) == {kept.key}
 
 
+@ON_SQLITE
 def test_manifests_of_another_format_are_refused(places: Places, tmp_path: Path) -> None:
     folder = tmp_path / "backup"
     made = backup.backup(places, folder)

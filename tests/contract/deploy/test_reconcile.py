@@ -27,6 +27,7 @@ from services.rendering import commands as rendering_commands
 from services.rendering import models as rendering
 from services.submissions import models as submissions
 from services.webhooks import models as webhooks
+from tests.contract.conftest import ON_SQLITE
 
 
 def add(places: Places, service: str, *rows: Any) -> None:
@@ -94,6 +95,7 @@ def test_submissions_that_others_have_heard_of(places: Places) -> None:
     assert reconcile.highest_known(places)["submissions"]["submissions"] == 9
 
 
+@ON_SQLITE
 def test_deliveries_about_what_is_not_there(places: Places) -> None:
     event = webhooks.LoggedEvent(
         event_id=uuid7(), event_type="form.completed", subject="submission:2", sequence=1, recorded_at=now(), body="{}",
@@ -176,6 +178,7 @@ def test_statements_that_only_one_of_two_services_knows(places: Places) -> None:
     assert of_two in again
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("state", "said"),
     [
@@ -201,6 +204,7 @@ def test_sealed_files_are_recognised_again(places: Places) -> None:
     assert list(reconcile.findings(places)) == []
 
 
+@ON_SQLITE
 def test_events_that_wait_or_are_missing(places: Places) -> None:
     add(places, "submissions", a_submission(1))
     waiting = {"subject": "submission:1", "epoch": "", "envelope": {}, "arrived_at": now()}
@@ -214,6 +218,7 @@ def test_events_that_wait_or_are_missing(places: Places) -> None:
     ]
 
 
+@ON_SQLITE
 def test_work_that_was_given_up(places: Places) -> None:
     removal = submissions.BlobRemovalRow(submission_id=1, key="x", created_at=now(), state="parked")
     add(places, "submissions", a_submission(1), removal)
@@ -221,6 +226,7 @@ def test_work_that_was_given_up(places: Places) -> None:
     assert list(reconcile.findings(places)) == [said]
 
 
+@ON_SQLITE
 def test_rows_whose_file_is_missing(places: Places) -> None:
     store = BlobStore.from_url(places.blobs)
     made, refs = results(store)
