@@ -138,7 +138,8 @@ def stamped(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
         )
         return shown if shown["documents"] and shown["documents"][0]["stamped_at"] else None
 
-    return wait_until(found, what="stamps are on the documents")
+    # Who was away is tried again within half a minute.
+    return wait_until(found, within=120, what="stamps are on the documents")
 
 
 def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: RunningSuite, issuer: StampIssuer) -> None:
