@@ -81,6 +81,7 @@ class Canvas:
         self.rules = rules
         self.links: list[tuple[Rectangle, str]] = []
         self.marks: list[Mark] = []
+        self.right_to_left = False
         self._tagged = tagged
         self._fonts = fonts_
         self._content: list[bytes] = []

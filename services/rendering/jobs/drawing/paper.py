@@ -27,11 +27,13 @@ Painter = Callable[[Canvas, float, float], None]
 
 @dataclass(frozen=True)
 class Block:
-    """``with_next``: not the last thing on a page, such as a heading."""
+    """``with_next``: not the last thing on a page, such as a heading. On a sheet that runs from right to left a block stands at
+    the right edge of what it is in, by its ``width``."""
 
     height: float
     paint: Painter
     with_next: bool = False
+    width: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def text(content: str, style: Style, width: float) -> Block:
     def paint(canvas: Canvas, x: float, top: float) -> None:
         canvas.text(placed, x, top - placed.height)
 
-    return Block(placed.height, paint)
+    return Block(placed.height, paint, width=width)
 
 
 def space(height: float) -> Block:
@@ -81,28 +83,31 @@ def rule(width: float, color: Color, thickness: float = 0.6) -> Block:
     def paint(canvas: Canvas, x: float, top: float) -> None:
         canvas.line(x, top - thickness / 2, x + width, top - thickness / 2, color, thickness)
 
-    return Block(thickness, paint)
+    return Block(thickness, paint, width=width)
 
 
 def stack(blocks: Sequence[Block], gap: float = 0.0) -> Block:
     """One below the other, never torn apart."""
 
+    width = max((block.width for block in blocks), default=0.0)
+
     def paint(canvas: Canvas, x: float, top: float) -> None:
         for block in blocks:
-            block.paint(canvas, x, top)
+            block.paint(canvas, x + (width - block.width if canvas.right_to_left else 0.0), top)
             top -= block.height + gap
 
-    return Block(sum(block.height for block in blocks) + gap * max(0, len(blocks) - 1), paint)
+    return Block(sum(block.height for block in blocks) + gap * max(0, len(blocks) - 1), paint, width=width)
 
 
 def row(cells: Sequence[tuple[float, Block]]) -> Block:
-    """Side by side, each at its distance from the left, aligned at the top."""
+    """Side by side, each at its distance from where lines begin, aligned at the top."""
+    width = max((offset + block.width for offset, block in cells), default=0.0)
 
     def paint(canvas: Canvas, x: float, top: float) -> None:
         for offset, block in cells:
-            block.paint(canvas, x + offset, top)
+            block.paint(canvas, x + (width - offset - block.width if canvas.right_to_left else offset), top)
 
-    return Block(max((block.height for _, block in cells), default=0.0), paint)
+    return Block(max((block.height for _, block in cells), default=0.0), paint, width=width)
 
 
 def panel(inner: Block, width: float, color: Color, padding: float) -> Block:
@@ -110,19 +115,22 @@ def panel(inner: Block, width: float, color: Color, padding: float) -> Block:
 
     def paint(canvas: Canvas, x: float, top: float) -> None:
         canvas.fill(Rectangle(x, top - inner.height - 2 * padding, x + width, top), color)
-        inner.paint(canvas, x + padding, top - padding)
+        beginning = width - padding - inner.width if canvas.right_to_left else padding
+        inner.paint(canvas, x + beginning, top - padding)
 
-    return Block(inner.height + 2 * padding, paint)
+    return Block(inner.height + 2 * padding, paint, width=width)
 
 
 def barred(inner: Block, color: Color, thickness: float = 2.0, indent: float = 12.0) -> Block:
-    """With a bar along its left side."""
+    """With a bar along the side where lines begin."""
+    width = inner.width + indent
 
     def paint(canvas: Canvas, x: float, top: float) -> None:
-        canvas.fill(Rectangle(x, top - inner.height, x + thickness, top), color)
-        inner.paint(canvas, x + indent, top)
+        bar = x + width - thickness if canvas.right_to_left else x
+        canvas.fill(Rectangle(bar, top - inner.height, bar + thickness, top), color)
+        inner.paint(canvas, x if canvas.right_to_left else x + indent, top)
 
-    return Block(inner.height, paint)
+    return Block(inner.height, paint, width=width)
 
 
 def linked(inner: Block, width: float, url: str) -> Block:
@@ -132,7 +140,7 @@ def linked(inner: Block, width: float, url: str) -> Block:
         inner.paint(canvas, x, top)
         canvas.link(Rectangle(x, top - inner.height, x + width, top), url)
 
-    return Block(inner.height, paint)
+    return Block(inner.height, paint, width=inner.width)
 
 
 def keep_with_next(block: Block) -> Block:
@@ -147,11 +155,14 @@ class Paper:
         size: tuple[float, float],
         margins: Margins,
         furniture: Callable[[Canvas, int, int], None],
+        *,
+        right_to_left: bool = False,
     ) -> None:
         self.pdf = pikepdf.new()
         self.width = size[0] - margins.left - margins.right
         """Of what is printed on."""
         self._size, self._margins, self._furniture = size, margins, furniture
+        self._right_to_left = right_to_left
         self._fonts = FontEmbedder(self.pdf)
         self._pictures = PictureEmbedder(self.pdf)
         self._canvases: list[Canvas] = []
@@ -166,9 +177,10 @@ class Paper:
         shown = picture.height * scale
 
         def paint(canvas: Canvas, x: float, top: float) -> None:
-            canvas.picture(picture, Rectangle(x, top - shown, x + width, top), "left")
+            side = "right" if canvas.right_to_left else "left"
+            canvas.picture(picture, Rectangle(x, top - shown, x + width, top), side)
 
-        return Block(shown, paint)
+        return Block(shown, paint, width=width)
 
     def flow(self, blocks: Sequence[Block]) -> None:
         """Place the blocks one below the other; one that does not fit begins a page, together with the headings that
@@ -182,7 +194,8 @@ class Paper:
                 left = full
             for block in group:
                 top = self._margins.bottom + left
-                block.paint(self._canvases[-1], self._margins.left, top)
+                beginning = self.width - block.width if self._right_to_left else 0.0
+                block.paint(self._canvases[-1], self._margins.left + beginning, top)
                 left -= block.height
 
     def save(self, *, title: str, language: str) -> pikepdf.Pdf:
@@ -201,7 +214,9 @@ class Paper:
     def _new_canvas(self) -> Canvas:
         width, height = self._size
         sheet = VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
-        return Canvas(sheet, self._fonts, self._pictures)
+        canvas = Canvas(sheet, self._fonts, self._pictures)
+        canvas.right_to_left = self._right_to_left
+        return canvas
 
     def _add_page(self, canvas: Canvas) -> None:
         page = self.pdf.add_blank_page(page_size=self._size)

@@ -30,7 +30,7 @@ def qr_code(text: str, side: float) -> Block:
                 left, right = (x + (place + _QUIET) * module for place in (start, end))
                 canvas.fill(Rectangle(left, upper - module * (1 + _OVERLAP), right, upper), BLACK)
 
-    return Block(side, paint)
+    return Block(side, paint, width=side)
 
 
 def _dark(row: tuple[int, ...]) -> Iterator[tuple[int, int]]:

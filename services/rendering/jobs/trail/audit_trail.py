@@ -1,8 +1,8 @@
 """The audit trail: a document that says what was signed, by whom, when and how that is known (peer facts 4.5).
 
-It carries the account's name and never the branding of a recipient, every time with its zone, every hash as SHA-256 in
-lower-case hex. What the API did is never called signing. The event log is a hash chain, which is checked before it is
-printed; its head is printed whole.
+It is in the account's language. It carries the account's name and never the branding of a recipient, every time with its zone,
+every hash as SHA-256 in lower-case hex. What the API did is never called signing. The event log is a hash chain, which is
+checked before it is printed; its head is printed whole.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from contracts.evidence.audit_chain import START
 from contracts.fields import paper as values
 from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.formats.markdown_text import plain_title
+from contracts.languages.saying import Section, language_for
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
 from services.rendering.jobs.drawing import paper
@@ -28,7 +29,6 @@ from services.rendering.jobs.drawing.qr_code import qr_code
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
-from services.rendering.jobs.trail import words
 from services.rendering.protocol import SealedSummary, Waiver
 from services.rendering.rules import differences
 
@@ -53,11 +53,38 @@ _MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
 
 _CODE_SIDE = 76.0
 _SHORT_HASH = 12
+_RIGHT_TO_LEFT = "\u200f"
+_DETAILS = (
+    "to",
+    "email",
+    "phone",
+    "method",
+    "identified_as",
+    "proved_email",
+    "subject",
+    "issuer",
+    "acr",
+    "certificate",
+    "certificate_issuer",
+    "certificate_serial",
+    "certificate_sha256",
+    "reason",
+    "error",
+    "provider",
+    "ip",
+    "key_id",
+)
 _MOST_CHANGES = 12
 _PICTURE_HEIGHT = 46.0
 _LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
 _NO_VALUE = frozenset({FieldType.HEADING}) | WITHOUT_CONTENT
 _PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
+
+
+class Sentence(str):
+    """A message of ours, with the marks that keep the direction of what is filled in; a stranger's text has none."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -78,16 +105,22 @@ class AuditTrail:
 
     def __init__(self, request: SealRequest, attachments: Mapping[str, bytes], seal: Seal) -> None:
         check_chain(request.trail)
+        self._say = say = language_for(request.account.locale).section("trail")
         size = paper.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else paper.A4
         self._name, self._trail = readable(request.name, 200), request.trail
-        self._sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
-        self._sections = sections = _Sections(request, self._sheet, attachments, seal)
+        self._sheet = Paper(
+            size,
+            Margins(),
+            partial(_furniture, say, readable(request.name, 80), request.submission_id),
+            right_to_left=say.direction == "rtl",
+        )
+        self._sections = sections = _Sections(request, self._sheet, attachments, seal, say)
         self._before, self._after = sections.head(), [*sections.parties(), *sections.events(), *sections.verification()]
 
     def finish(self, documents: Sequence[SealedSummary]) -> pikepdf.Pdf:
         """The finished document, unsigned and still open. To be called once."""
         self._sheet.flow([*self._before, *self._sections.documents(documents), *self._after])
-        pdf = self._sheet.save(title=f"Audit trail - {self._name}", language="en")
+        pdf = self._sheet.save(title=self._say("file_title", name=self._name), language=self._say.language)
         # For programs, in plain text: what is printed binds the evidence to this trail, and so to its seal.
         pdf.docinfo["/CountersignEvents"] = f"{len(self._trail)} {self._trail[-1].hash if self._trail else START}"
         pdf.docinfo["/CountersignSealed"] = " ".join(document.sealed_sha256 for document in documents)
@@ -106,8 +139,11 @@ def check_chain(trail: Sequence[TrailEvent]) -> None:
 class _Sections:
     """Widths are of the printed part of the sheet."""
 
-    def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes], seal: Seal) -> None:
+    def __init__(
+        self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes], seal: Seal, messages: Section
+    ) -> None:
         self._request, self._sheet, self._attachments, self._seal = request, sheet, attachments, seal
+        self._messages = messages
         self._width = sheet.width
         self._files: dict[str, FilledAttachment] = {attachment.uuid: attachment for attachment in request.attachments}
         self._parties = {party.id: party for party in request.parties}
@@ -116,23 +152,25 @@ class _Sections:
     # --- sections
 
     def head(self) -> list[Block]:
-        request = self._request
+        request, say = self._request, self._say
         facts = [
-            ("Submission", str(request.submission_id)),
-            ("Created", self._time(request.created_at)),
-            ("Completed", self._time(request.completed_at)),
-            ("Sealed", self._time(self._seal.sealed_at)),
+            (say("fact.submission"), str(request.submission_id)),
+            (say("fact.created"), self._time(request.created_at)),
+            (say("fact.completed"), self._time(request.completed_at)),
+            (say("fact.sealed"), self._time(self._seal.sealed_at)),
         ]
         column = self._width / 2 - 14
         cells = [self._fact(label, value, column - 14) for label, value in facts]
         rows = [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])]
         if request.account.with_signature_id:
-            rows.append(self._fact("Document ID", values.document_id(request.submission_slug), self._width - 28))
+            rows.append(
+                self._fact(say("fact.document_id"), values.document_id(request.submission_slug), self._width - 28)
+            )
         grid = paper.stack(rows, gap=9)
         return [
             self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
             paper.space(5),
-            self._text("Audit trail", _TITLE),
+            self._text(say("title"), _TITLE),
             paper.space(2),
             self._text(request.name, Style(size=12, color=SOFT), longest=300),
             paper.space(16),
@@ -140,16 +178,21 @@ class _Sections:
         ]
 
     def documents(self, documents: Sequence[SealedSummary]) -> list[Block]:
-        blocks = self._section("Documents")
+        blocks = self._section(self._say("documents"))
         sealed_at = self._time(self._seal.sealed_at)
         for document in documents:
-            pages = "1 page" if document.pages == 1 else f"{document.pages} pages"
-            quiet = f"{pages} · {_size(document.size)} · sealed {sealed_at} · PAdES {document.level}"
+            sealed = self._say("documents.sealed", moment=sealed_at)
+            quiet = [
+                self._say("documents.pages", count=document.pages),
+                _size(document.size),
+                sealed,
+                f"PAdES {document.level}",
+            ]
             width = self._width - 14
             entry = paper.stack(
                 [
                     self._text(document.name, _STRONG, width, longest=300),
-                    self._text(quiet, _QUIET, width),
+                    self._text(_joined(quiet), _QUIET, width),
                     *self._provider(document, width),
                     *self._stamps(document, width),
                     paper.space(2),
@@ -161,20 +204,28 @@ class _Sections:
         return blocks
 
     def _hashes(self, document: SealedSummary) -> list[Block]:
-        last = "SHA-256 as it was stamped" if document.stamps else "SHA-256 as it was sealed"
+        last = "hash.stamped" if document.stamps else "hash.sealed"
         hashes = [
-            ("SHA-256 as it was uploaded", document.original_sha256),
-            ("SHA-256 as it was sealed", document.unstamped_sha256),
+            ("hash.uploaded", document.original_sha256),
+            ("hash.sealed", document.unstamped_sha256),
             (last, document.sealed_sha256),
         ]
-        blocks = [block for title, digest in hashes if digest for block in (paper.space(1), self._hash(title, digest))]
+        blocks = [
+            block
+            for title, digest in hashes
+            if digest
+            for block in (paper.space(1), self._hash(self._say(title), digest))
+        ]
         return blocks[1:]
 
     def _stamps(self, document: SealedSummary, width: float) -> list[Block]:
         if (stamps := document.stamps) is None:
             return []
-        line = words.STAMPED.format(
-            serials=", ".join(stamps.serials), provider=stamps.provider, at=self._time(stamps.stamped_at)
+        line = self._say(
+            "documents.stamped",
+            serials=", ".join(stamps.serials),
+            provider=stamps.provider,
+            moment=self._time(stamps.stamped_at),
         )
         return [self._text(line, _QUIET, width, longest=600)]
 
@@ -182,28 +233,29 @@ class _Sections:
         """Who signed a document in place of this installation, or should have."""
         if (signature := document.signature) is not None:
             certificate = x509.Certificate.load(signature.certificate)
-            line = words.SIGNED_BY.format(
+            line = self._say(
+                "documents.signed_by",
                 signer=_common_name(certificate.subject),
                 issuer=_common_name(certificate.issuer),
                 provider=signature.provider,
-                at=self._time(signature.signed_at),
+                moment=self._time(signature.signed_at),
             )
             digest = hashlib.sha256(signature.certificate).hexdigest()
-            return [self._text(line, _QUIET, width, longest=600), self._hash("SHA-256 of its certificate", digest)]
+            return [self._text(line, _QUIET, width, longest=600), self._hash(self._say("hash.certificate"), digest)]
         if (waiver := self._seal.waiver) is not None:
-            line = words.WAIVED.format(provider=waiver.provider, by=waiver.by, at=self._time(waiver.at))
+            line = self._say("documents.waived", provider=waiver.provider, by=waiver.by, moment=self._time(waiver.at))
             return [self._text(line, _QUIET, width, longest=600)]
         return []
 
     def parties(self) -> list[Block]:
-        blocks = self._section("Parties")
+        blocks = self._section(self._say("parties"))
         several = len(self._request.parties) > 1
         for party in self._request.parties:
             head = [self._text(_called(party), _STRONG, longest=200)]
             about = [party.role] if several else []
             about += [text for text in (party.email, party.phone) if text and text != _called(party)]
             if about:
-                head.append(self._text(" · ".join(about), _QUIET, longest=500))
+                head.append(self._text(_joined(about), _QUIET, longest=500))
             head.append(
                 self._text(self._outcome(party), Style(size=9, bold=True, color=ACCENT, leading=1.3), longest=600)
             )
@@ -214,10 +266,10 @@ class _Sections:
         return blocks
 
     def events(self) -> list[Block]:
-        blocks = self._section("Event log")
+        blocks = self._section(self._say("events"))
         widths = (0.0, 158.0, self._width - 92.0)
-        titles = [("Time", widths[0]), ("Event", widths[1]), ("Hash", widths[2])]
-        header = paper.row([(x, self._text(title.upper(), _LABEL, 120)) for title, x in titles])
+        titles = [("events.time", widths[0]), ("events.event", widths[1]), ("events.hash", widths[2])]
+        header = paper.row([(x, self._text(self._label(self._say(title)), _LABEL, 120)) for title, x in titles])
         blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
         for event in self._request.trail:
             column = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
@@ -237,12 +289,13 @@ class _Sections:
     def verification(self) -> list[Block]:
         """How anybody can check it, with and without us."""
         with_stamps = any(event.event_type == "request_dutystamp" for event in self._request.trail)
-        seal_step = self._seal_step().format(signer=self._seal.signer, issuer=self._seal.issuer)
+        say = self._say
+        seal_step = say(self._seal_step(), signer=self._seal.signer, issuer=self._seal.issuer)
         head = self._request.trail[-1].hash if self._request.trail else START
         steps = [
-            ("The seal", seal_step + (words.STAMPED_SEAL_STEP if with_stamps else "")),
-            ("The documents", words.DOCUMENTS_STEP),
-            ("The event log", words.LOG_STEP),
+            (say("verify.seal"), Sentence(f"{seal_step} {say('verify.seal.stamped')}") if with_stamps else seal_step),
+            (say("verify.documents"), say("verify.documents.step")),
+            (say("verify.log"), say("verify.log.step")),
         ]
         inner = self._width - 28
         blocks = self._page(inner)
@@ -250,13 +303,13 @@ class _Sections:
             blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), paper.space(7)]
         blocks.append(self._text(head, _HASH, inner))
         whole = paper.panel(paper.stack(blocks), self._width, TINT, 14)
-        return [*self._section("How to verify"), whole]
+        return [*self._section(say("verify")), whole]
 
     # --- parts of sections
 
     def _seal_step(self) -> str:
         is_provided = self._request.certsign is not None and self._seal.waiver is None
-        return words.PROVIDED_SEAL_STEP if is_provided else words.SEAL_STEP
+        return "verify.seal.provided" if is_provided else "verify.seal.step"
 
     def _page(self, width: float) -> list[Block]:
         """Where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
@@ -266,10 +319,10 @@ class _Sections:
         code = qr_code(address, _CODE_SIDE)
         beside = width - _CODE_SIDE - 14
         blocks = [
-            self._text("The page", _STRONG, beside),
+            self._text(self._say("verify.page"), _STRONG, beside),
             paper.linked(self._text(address, _HASH, beside), beside, address),
             paper.space(3),
-            self._text(words.PAGE_STEP, _BODY, beside),
+            self._text(self._say("verify.page.step"), _BODY, beside),
         ]
         return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(blocks, gap=1))]), paper.space(11)]
 
@@ -281,21 +334,22 @@ class _Sections:
         consent = party.consent or {}
         invited = party.invited_at or party.sent_at
         agreed_at = _moment(consent.get("agreed_at") or consent.get("time"))
+        say = self._say
         facts = [
-            ("Invited", self._time(invited) if invited else ""),
-            ("Invitation sent", self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
-            ("First opened", self._time(party.opened_at) if party.opened_at else ""),
-            ("IP address", party.ip or ""),
-            ("Time zone", party.time_zone or ""),
-            ("E-mail address verified", self._verified(party, "email_verified")),
-            ("Phone number verified", self._verified(party, "phone_verified")),
-            *(("Identity verified", proof) for proof in self._proofs(party)),
-            ("Let in by", self._let_in_by(party)),
-            ("Consent given", self._time(agreed_at) if agreed_at else ""),
-            ("Consent text", str(consent.get("text") or "")),
-            ("Consent to what is at", str(consent.get("url") or "")),
-            ("Words above the Complete button", self._statement(party)),
-            ("User agent", party.user_agent or ""),
+            (say("evidence.invited"), self._time(invited) if invited else ""),
+            (say("evidence.sent"), self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
+            (say("evidence.opened"), self._time(party.opened_at) if party.opened_at else ""),
+            (say("evidence.ip"), party.ip or ""),
+            (say("evidence.time_zone"), party.time_zone or ""),
+            (say("evidence.email_verified"), self._verified(party, "email_verified")),
+            (say("evidence.phone_verified"), self._verified(party, "phone_verified")),
+            *((say("evidence.identity"), proof) for proof in self._proofs(party)),
+            (say("evidence.let_in"), self._let_in_by(party)),
+            (say("evidence.consent"), self._time(agreed_at) if agreed_at else ""),
+            (say("evidence.consent_text"), str(consent.get("text") or "")),
+            (say("evidence.consent_url"), str(consent.get("url") or "")),
+            (say("evidence.statement"), self._statement(party)),
+            (say("evidence.user_agent"), party.user_agent or ""),
         ]
         return [(label, value) for label, value in facts if value]
 
@@ -307,7 +361,7 @@ class _Sections:
         """How this party was let in to the form that it completed. Lines of older versions do not say it."""
         done = self._completion(party)
         ways = done.data.get("let_in_by") if done else None
-        return ", ".join(filter(None, map(_way, ways))) if isinstance(ways, list) else ""
+        return ", ".join(filter(None, map(self._way, ways))) if isinstance(ways, list) else ""
 
     def _statement(self, party: PartySummary) -> str:
         done = self._completion(party)
@@ -323,7 +377,7 @@ class _Sections:
             if (line.submitter_id, line.event_type) == (party.id, event_type)
             and (done is None or line.occurred_at <= done)
         ]
-        return f"by one-time code, {self._time(max(moments))}" if moments else ""
+        return self._say("evidence.by_code", moment=self._time(max(moments))) if moments else ""
 
     def _proofs(self, party: PartySummary) -> list[str]:
         """Whom identity providers named when this party proved who it is, and how they were asked. What was proved before its
@@ -335,8 +389,15 @@ class _Sections:
             if (line.submitter_id, line.event_type) != (party.id, "complete_verification"):
                 continue
             names = [str(line.data[key]) for key in ("identified_as", "subject") if line.data.get(key)]
-            how = f", assurance {line.data['acr']}" if line.data.get("acr") else ""
-            proofs.append(f"{' · '.join(names)}, by {line.data.get('issuer')}{how}, {self._time(line.occurred_at)}")
+            key, level = (
+                ("evidence.proof_assured", line.data["acr"]) if line.data.get("acr") else ("evidence.proof", "")
+            )
+            said = {
+                "names": " · ".join(names),
+                "issuer": line.data.get("issuer"),
+                "moment": self._time(line.occurred_at),
+            }
+            proofs.append(self._say(key, **said, level=level))
         return list(dict.fromkeys(proofs[-fields:])) if fields else []
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
@@ -369,9 +430,9 @@ class _Sections:
                 title = (
                     plain_title(entry.field.title or "")
                     or entry.field.name
-                    or f"{entry.field.type.value} field {counts[entry.field.type]}"
+                    or self._unnamed(entry.field.type, counts[entry.field.type])
                 )
-                label = self._text(title.upper(), _LABEL, self._width / 2 - 14, longest=120)
+                label = self._text(self._label(title), _LABEL, self._width / 2 - 14, longest=120)
                 cells.append(paper.stack([label, shown], gap=2))
         half = self._width / 2 - 6
         pairs = [cells[index : index + 2] for index in range(0, len(cells), 2)]
@@ -389,11 +450,13 @@ class _Sections:
         if entry.field.type in _PICTURES:
             data = self._attachments.get(str(entry.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
-            picture = picture or (self._text("Picture", _BODY, width) if entry.value else None)
+            picture = picture or (self._text(self._say("value.picture"), _BODY, width) if entry.value else None)
             reason = self._reasons.get(entry.field.uuid)
             if picture is None or reason is None:
                 return picture
-            return paper.stack([picture, self._text(f"Reason: {reason}", _BODY, width, longest=300)], gap=3)
+            return paper.stack(
+                [picture, self._text(self._say("value.reason", reason=reason), _BODY, width, longest=300)], gap=3
+            )
         if entry.field.type == FieldType.FILE:
             files = [self._files[uuid] for uuid in uuids if uuid in self._files]
             lines = [
@@ -407,22 +470,27 @@ class _Sections:
             ]
             return paper.stack(lines, gap=3) if lines else None
         if entry.field.type == FieldType.CHECKBOX:
-            return self._text("Checked", _BODY, width) if entry.value else None
+            return self._text(self._say("value.checked"), _BODY, width) if entry.value else None
+        if entry.field.type == FieldType.VERIFICATION:
+            return self._text(self._say("value.verified"), _BODY, width) if entry.value else None
         text = values.display(entry.field, entry.value, self._request.account)
         return self._text(text, _BODY, width) if text else None
 
     def _outcome(self, party: PartySummary) -> str:
-        when = f" {self._time(party.completed_at)}" if party.completed_at else ""
+        moment = self._time(party.completed_at) if party.completed_at else ""
+        at = "_at" if moment else ""
         if party.completed_by_api:
-            return f"Completed via API by {party.completed_by_api}{when}"
+            return self._say(f"outcome.api{at}", name=party.completed_by_api, moment=moment)
         if party.status == "completed":
-            return f"Signed{when}"
+            return self._say(f"outcome.signed{at}", moment=moment)
         if party.status == "declined":
-            return f"Declined: {party.decline_reason}" if party.decline_reason else "Declined"
-        return party.status.capitalize()
+            because = party.decline_reason
+            return self._say("outcome.declined_because", reason=because) if because else self._say("outcome.declined")
+        return self._say("outcome.pending") if party.status == "pending" else Sentence(party.status.capitalize())
 
     def _what(self, event: TrailEvent) -> str:
-        return words.EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
+        key = f"event.{event.event_type}"
+        return self._say(key) if key in self._messages else event.event_type.replace("_", " ").capitalize()
 
     def _whom(self, event: TrailEvent) -> list[str]:
         """Whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the former: of
@@ -437,7 +505,7 @@ class _Sections:
             sentences = [_called(self._parties[event.submitter_id])]
         if event.data.get("by"):
             name = f"{event.data['by_name']}, " if event.data.get("by_name") else ""
-            sentences.append(f"by {name}{event.data['by']}")
+            sentences.append(self._say("events.by", who=f"{name}{event.data['by']}"))
         if event.event_type == "create_submission" and isinstance(parties := event.data.get("parties"), list):
             sentences += [_listed(party_named) for party_named in parties if isinstance(party_named, dict)]
         if isinstance(named := event.data.get("named"), dict):
@@ -446,13 +514,13 @@ class _Sections:
 
     def _about(self, event: TrailEvent) -> str:
         details = [
-            f"{word} {value}"
-            for key, word in words.DETAILS.items()
+            self._say(f"detail.{key}", value=value)
+            for key in _DETAILS
             if isinstance(value := event.data.get(key), str | int | float) and value != ""
         ]
         if sent := _moment(event.data.get("sent_at")):
-            details.append(f"taken by the mail server {self._time(sent)}")
-        return " · ".join(details)
+            details.append(self._say("detail.sent_at", moment=self._time(sent)))
+        return _joined(details)
 
     def _changes(self, event: TrailEvent) -> list[str]:
         """What a line of a change says, each change in words."""
@@ -460,7 +528,7 @@ class _Sections:
         named = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
         sentences = [sentence for change in named for sentence in self._change(change)]
         if len(sentences) > _MOST_CHANGES:
-            sentences = [*sentences[:_MOST_CHANGES], f"and {len(sentences) - _MOST_CHANGES} more"]
+            sentences = [*sentences[:_MOST_CHANGES], self._say("change.more", count=len(sentences) - _MOST_CHANGES)]
         return sentences
 
     def _accepted(self, event: TrailEvent) -> list[str]:
@@ -469,45 +537,82 @@ class _Sections:
 
     def _change(self, change: Mapping[str, object]) -> list[str]:
         key, before, after = str(change.get("what") or ""), change.get("before"), change.get("after")
-        prefix = next((group for group in words.CHANGED_GROUPS if key.startswith(group)), "")
-        label = words.CHANGED.get(key) or f"{words.CHANGED_GROUPS.get(prefix, '')} {key.removeprefix(prefix)}".strip()
-        label = readable(label, 120)
-        if prefix == "fields." and isinstance(before, dict) and isinstance(after, dict):  # the keys that differ
+        group, _, name = key.partition(".")
+        label = readable(self._changed(key, group, name), 120)
+        if group == "fields" and isinstance(before, dict) and isinstance(after, dict):  # the keys that differ
             return [
-                self._became(f"{label}, {str(key).replace('_', ' ')}", before.get(key), after.get(key))
+                self._became(
+                    self._say("change.property", what=label, property=str(key).replace("_", " ")),
+                    before.get(key),
+                    after.get(key),
+                )
                 for key in {**before, **after}
             ]
         return [self._became(label, before, after)]
 
+    def _changed(self, key: str, group: str, name: str) -> str:
+        """What a line of a change calls what was changed."""
+        if f"change.{key}" in self._messages:
+            return self._say(f"change.{key}")
+        return self._say(f"group.{group}", name=name) if f"group.{group}" in self._messages else key
+
     def _became(self, label: str, before: object, after: object) -> str:
-        return f"{label}: was {self._said(before)}, is now {self._said(after)}"
+        return self._say("change.became", what=label, before=self._said(before), after=self._said(after))
 
     def _said(self, value: object) -> str:
         if value is None or value in ("", [], {}):
-            return "not set"
+            return self._say("change.unset")
         if isinstance(value, bool):
-            return "yes" if value else "no"
+            return self._say("change.yes" if value else "change.no")
         if isinstance(value, str) and (moment := _moment(value)):
             return self._time(moment)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return f"“{readable(text, 160)}”"
+        return self._say("change.quoted", value=readable(text, 160))
 
     def _hash(self, label: str, digest: str) -> Block:
         return paper.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
 
     def _fact(self, label: str, value: str, width: float) -> Block:
         return paper.stack(
-            [self._text(label.upper(), _LABEL, width), self._text(value, _BODY, width, longest=1_000)], gap=2
+            [self._text(self._label(label), _LABEL, width), self._text(value, _BODY, width, longest=1_000)], gap=2
         )
 
+    def _say(self, key: str, **values: object) -> str:
+        """Return the message in the account's language. What is filled in comes from strangers and is made readable here."""
+        clean = {name: value if isinstance(value, int) else _cleaned(value) for name, value in values.items()}
+        return Sentence(self._messages(key, **clean))
+
+    def _label(self, text: str) -> str:
+        """A label in capitals, where the script has them."""
+        return Sentence(text.upper()) if isinstance(text, Sentence) else text.upper()
+
+    def _unnamed(self, kind: FieldType, number: int) -> str:
+        key = f"kind.{kind.value}"
+        return self._say("value.unnamed", kind=self._say(key) if key in self._messages else kind.value, number=number)
+
+    def _way(self, entry: object) -> str:
+        """How somebody was let in, in words."""
+        if not isinstance(entry, Mapping):
+            return ""
+        kind = str(entry.get("way"))
+        if kind == "code":
+            key = f"way.code.{entry.get('method')}"
+            return self._say(key if key in self._messages else "way.code", address=entry.get("to"))
+        if kind == "identity_provider":
+            return self._say("way.identity_provider", issuer=entry.get("issuer"))
+        return self._say(f"way.{kind}") if f"way.{kind}" in self._messages else kind
+
     def _text(self, text: str, style: Style, width: float | None = None, longest: int = paper.LONGEST_TEXT) -> Block:
-        return paper.text(readable(text, longest), style, self._width if width is None else width)
+        content = _cleaned(text, longest)
+        if self._messages.direction == "rtl":  # each paragraph runs so; a name or a hash keeps its own direction in it
+            content = "\n".join(f"{_RIGHT_TO_LEFT}{line}" for line in content.split("\n"))
+        return paper.text(content, style, self._width if width is None else width)
 
     def _time(self, moment: datetime) -> str:
         return values.printed_time(moment, self._request.account.time_zone, self._request.account.locale)
 
 
-def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages: int) -> None:
+def _furniture(say: Section, name: str, submission_id: int, canvas: Canvas, number: int, pages: int) -> None:
     """Bars at top and bottom; below, whose product it is, what this is, which page."""
     width, height = canvas.page.width, canvas.page.height
     canvas.fill(Rectangle(0, height - 9, width, height), ACCENT)
@@ -515,22 +620,21 @@ def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages
     canvas.fill(Rectangle(0, 0, width, 32), TINT)
     margin = Margins().left
     canvas.text(layout(PRODUCT, _MARK), margin, 13)
-    middle = layout(f"Audit trail of submission {submission_id} · {name}", _FURNITURE)
+    middle = layout(say("of_submission", number=str(submission_id), name=name), _FURNITURE)
     canvas.text(middle, (width - middle.width) / 2, 13)
-    page = layout(f"Page {number} of {pages}", _FURNITURE)
+    page = layout(say("page", number=number, pages=pages), _FURNITURE)
     canvas.text(page, width - margin - page.width, 13)
 
 
-def _way(entry: object) -> str:
-    """How somebody was let in, in words."""
-    if not isinstance(entry, Mapping):
-        return ""
-    kind = str(entry.get("way"))
-    if kind == "code":
-        return f"{words.CODES.get(str(entry.get('method')), 'a code sent to')} {entry.get('to')}"
-    if kind == "identity_provider":
-        return f"the identity provider {entry.get('issuer')}"
-    return words.WAYS.get(kind, kind)
+def _cleaned(text: object, longest: int = paper.LONGEST_TEXT) -> str:
+    """Text of strangers as it can be printed; a sentence of ours is, with what was filled in, already."""
+    if isinstance(text, Sentence):
+        return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return readable(text, longest)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return Sentence(" · ".join(_cleaned(part) for part in parts))
 
 
 def _listed(party: Mapping[str, object]) -> str:

@@ -1,0 +1,97 @@
+"""The audit trail in the account's language: nothing of ours outside of the files of messages, mirrored where it runs from right
+to left."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from contracts.languages.saying import Language, messages
+from contracts.runtime.data.blobstore import BlobStore
+from services.rendering.jobs.drawing import paper
+from services.rendering.jobs.text.layout import Style
+from services.rendering.jobs.trail import audit_trail
+from tests.support.judges.marks import unmarked
+from tests.support.rendering.sealing import assert_clean, seal_request
+from tests.unit.rendering.test_audit_trail import made, words
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore.from_url(f"file://{tmp_path}/blobs")
+
+
+def test_nothing_of_ours_is_outside_of_the_files(blobs: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed is a message, or what somebody has filled in: nothing that is neither."""
+    printed: list[str] = []
+    real = paper.text
+
+    def noted(content: str, style: Style, width: float) -> paper.Block:
+        printed.append(content)
+        return real(content, style, width)
+
+    monkeypatch.setattr(paper, "text", noted)
+    request = seal_request(blobs)
+    request = request.model_copy(
+        update={"account": request.account.model_copy(update={"locale": "qps"}), "base_url": "https://x.example"}
+    )
+    made(request, blobs)
+    filled_in = re.findall(
+        r'"((?:[^"\\]|\\.)*)"', json.dumps(json.loads(request.model_dump_json()), ensure_ascii=False)
+    )
+    technical = (
+        "PAdES",
+        "SHA",
+        "Courier",
+        "CET",
+        "CEST",
+        "KB",
+        "MB",
+        "Nov",
+        "Sept",
+        "https://x.example/verify?submission=",
+    )
+    own = [
+        content
+        for content in printed
+        if unmarked(content, [*filled_in, *(one.upper() for one in filled_in), *technical])
+    ]
+    assert own == []
+    assert any("⟦" in content for content in printed)
+
+
+def test_every_message_of_the_trail_is_said_somewhere() -> None:
+    source = Path(audit_trail.__file__).read_text()
+    keys = set(re.findall(r'["\']([a-z_]+(?:\.[a-z_]+)*)["\']', source))
+    built = re.compile(r"(event|detail|change|group|way|kind)\.|outcome\.(api|signed)(_at)?$")
+    assert {key for key in messages("en", "trail") if key not in keys and not built.match(key)} == set()
+
+
+def test_a_language_from_right_to_left_is_mirrored(
+    blobs: BlobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Judged by poppler: where words stand on the page. The words are English, so that the two can be compared."""
+    request = seal_request(blobs)
+    plain = words_at(made(request, blobs), tmp_path)
+    monkeypatch.setattr(Language, "direction", property(lambda _: "rtl"))
+    data = made(request, blobs)
+    assert_clean(data, tmp_path)
+    mirrored = words_at(data, tmp_path)
+    for word in ("Documents", "Parties", "SUBMISSION"):
+        (left, right), (left_again, right_again) = plain[word], mirrored[word]
+        assert left + right < PAGE < left_again + right_again, word
+        assert left == pytest.approx(PAGE - right_again, abs=4), word
+    assert request.trail[-1].hash in words(data, tmp_path)
+
+
+PAGE = 595.28
+
+
+def words_at(data: bytes, tmp_path: Path) -> dict[str, tuple[float, float]]:
+    (tmp_path / "trail.pdf").write_bytes(data)
+    command = ["pdftotext", "-bbox", str(tmp_path / "trail.pdf"), "-"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = re.findall(r'xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+)" yMax="[\d.]+">([^<]+)<', text)
+    return {word: (float(left), float(right)) for left, right, word in reversed(found)}
