@@ -57,13 +57,16 @@ class RunningSuite(Suite):
 
 def wait_until(condition: Callable[[], T], *, within: float = 30.0, what: str = "the condition") -> T:
     """The first true result of ``condition``; AssertionError naming ``what`` when it stays false."""
-    deadline = time.monotonic() + within
+    deadline, pause = time.monotonic() + within, 0.03
     while True:
         result = condition()
         if result:
             return result
         assert time.monotonic() < deadline, f"{what} did not come true within {within:.0f} s"
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(
+            0.2, 1.2 * pause
+        )  # most questions are calls: asked often, they take the time from what is waited for
 
 
 def start_suite(folder: Path, *, one_worker: bool = False, **environment: str) -> RunningSuite:
