@@ -180,6 +180,21 @@ def test_seal_then_stamp_then_archive_time_stamp(
     assert [one.level for one in verification.signatures] == ["B-LTA", verification.signatures[1].level, None]
 
 
+def test_the_one_pdf_of_all_documents_is_sealed_here_also_where_a_provider_signs(
+    suite: Suite, issuer: StampIssuer, tmp_path: Path
+) -> None:
+    order_ = ordered(issuer, targets=["documents", "combined"])
+    asked(suite, contract_pdf(1), contract_pdf(2), certsign=by_provider(suite.key.own), dutystamp=order_)
+    suite.run()
+    sealed = suite.sealed()
+    assert sealed.combined is not None
+    assert "Signer Certificate Common Name: Countersign Seal" in pdfsig(suite.blobs.get(sealed.combined), tmp_path)
+    for one in sealed.documents:
+        assert "Signer Certificate Common Name: Meier GmbH Seal" in pdfsig(suite.blobs.get(one.file), tmp_path)
+    assert len(suite.key.signed) == 2
+    assert len(issuer.books.sold) == 3
+
+
 def archives_of(suite: Suite) -> dict[str, ArchivedFile]:
     rows = suite.database.read(lambda session: list(session.scalars(sa.select(ArchivedFile))))
     return {row.document: row for row in rows}
