@@ -26,6 +26,7 @@ from services.gateway.pages import (
     submission_page,
     verify,
 )
+from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.answering.static_files import StaticFiles
 from services.gateway.pages.texts import for_reader, offered
@@ -169,6 +170,7 @@ def _errors(app: flask.Flask) -> None:
 
 def _error(status: int, code: str, message: str, details: list[dict[str, Any]] | None = None) -> flask.Response:
     """A page for a person, JSON for a script."""
+    message, details = refusals.translated(message, details or [], for_reader(refusals.SECTION))
     accepted = flask.request.accept_mimetypes
     wants_page = flask.request.method in ("GET", "HEAD") and accepted["text/html"] > accepted["application/json"]
     answer: flask.Response

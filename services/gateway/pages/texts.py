@@ -16,9 +16,9 @@ CHOSEN = "lang"
 _PARTY = "language_of_party"
 
 
-def for_reader() -> Section:
+def for_reader(section: str = SECTION) -> Section:
     """Return the messages in the language that the reader chose, else in the party's, else as the browser asks."""
-    return _language().section(SECTION)
+    return _language().section(section)
 
 
 def speak_to(party_language: str | None) -> Section:

@@ -1,0 +1,55 @@
+"""Say to a signer, in their language, why something was refused.
+
+Services refuse in English, which is what programs read and what older versions say. Here, where a person reads it, the
+sentence is recognised by the English messages of the section ``refusal``. What is none of them, such as the words that a
+sender wrote for a field, stays as it is.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from contracts.languages.choosing import SOURCE
+from contracts.languages.saying import Section, messages
+
+SECTION = "refusal"
+_LONGEST = 2_000
+
+
+def in_language(text: str, section: Section) -> str | None:
+    """Return the refusal in the section's language; None when it is not one of ours."""
+    for key, pattern in _patterns():
+        if len(text) <= _LONGEST and (match := pattern.fullmatch(text)):
+            return section(key, **match.groupdict())
+    return None
+
+
+def translated(message: str, details: Sequence[dict[str, Any]], section: Section) -> tuple[str, list[dict[str, Any]]]:
+    """Return the message and the reasons of its details for a reader. Reasons of one word are for the page's script."""
+    if section.language == SOURCE:
+        return message, list(details)
+    said = [{**detail, **_reason(detail.get("reason"), section)} for detail in details]
+    whole = in_language(message, section)
+    if whole is None and details and (before := str(details[0].get("reason") or "")) and message.endswith(f" {before}"):
+        field = message.removesuffix(f" {before}")
+        whole = section("field.with", field=field, reason=said[0]["reason"])
+    return whole or message, said
+
+
+def _reason(reason: object, section: Section) -> dict[str, str]:
+    found = in_language(reason, section) if isinstance(reason, str) and " " in reason else None
+    return {"reason": found} if found else {}
+
+
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """The English sentences as patterns; the longest first, so that the one that says most is found."""
+    sentences = {key: text for key, text in messages(SOURCE, SECTION).items() if isinstance(text, str)}
+    longest_first = sorted(sentences.items(), key=lambda one: -len(one[1]))
+    return [(key, _pattern(text)) for key, text in longest_first if key != "field.with"]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    pieces = re.split(r"\{(\w+)\}", text)
+    return re.compile("".join(f"(?P<{piece}>.+?)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)))
