@@ -81,4 +81,5 @@ _PARTIES = sa.select(
     SubmitterRow.status,
     SubmitterRow.invited_at,
     SubmitterRow.started_at,
+    SubmitterRow.confirmation,
 ).where(SubmitterRow.submission_id == sa.bindparam("key"))
