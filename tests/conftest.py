@@ -114,7 +114,7 @@ def group_of(nodeid: str) -> str:
         return f"{file} postgresql"
     if not file.startswith(_STORIES) or file in _OWN_SUITES:
         return file
-    return "PostgreSQL" if "postgresql" in test else _ROOMS[file.split("/")[2]]
+    return "PostgreSQL" if "postgresql" in test else _ROOMS.get(file.split("/")[2], "SQLite, other rooms")
 
 
 def suite_of(group: str) -> str:
