@@ -5,7 +5,7 @@ docs/evidence.md describes it for whoever writes a checker of their own.
 
 from pydantic import Field
 
-from contracts.types import Moment, Tolerant
+from contracts.types import Moment, SignerCertificate, Tolerant
 
 TYPE = "countersign evidence"
 
@@ -46,10 +46,14 @@ class StatementFiles(Tolerant):
 
 
 class EvidenceParty(Tolerant):
-    """A party that has completed; ``statements`` is empty where an older version took the completion."""
+    """A party that has completed; ``statements`` is empty where an older version took the completion. ``signer`` is the
+    certificate that they have signed every document with at a provider, None where they did not; ``certificates`` a PEM file
+    with its chain."""
 
     submitter: int
     statements: list[StatementFiles] = Field(default_factory=list)
+    signer: SignerCertificate | None = None
+    certificates: str | None = None
 
 
 class Manifest(Tolerant):

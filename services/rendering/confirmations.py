@@ -72,6 +72,12 @@ def of_ids(session: Session, ids: Sequence[str]) -> list[Confirmation]:
     return [known[one] for one in ids if one in known]
 
 
+def signed_of(session: Session, submission_id: int) -> list[Confirmation]:
+    """Those by which signers of a submission have signed."""
+    signed = (Confirmation.submission_id == submission_id, Confirmation.stage == Stage.SIGNED)
+    return list(session.scalars(sa.select(Confirmation).where(*signed).order_by(Confirmation.created_at)))
+
+
 def signings(session: Session, confirmation_id: str) -> list[ConfirmationSigning]:
     """The documents that were prepared, in order."""
     query = sa.select(ConfirmationSigning).where(ConfirmationSigning.confirmation_id == confirmation_id)
@@ -215,7 +221,7 @@ def erase(session: Session, submission_id: int, now: datetime) -> list[str]:
     for row in session.scalars(query):
         removed += keys(row)
         _discard(session, row, now)
-        row.prepared_for = row.assurance = None
+        row.prepared_for = row.assurance = row.signer = None
         row.after, row.stated = [], {}
     return removed
 
@@ -323,6 +329,8 @@ def keep_signatures(
             ConfirmationSigning.signature.is_(None),
         )
         session.execute(sa.update(ConfirmationSigning).where(*this).values(signature=signature, signed_at=now))
+    if signed_count(session, row.id) < row.documents:
+        _become(row, Stage.PREPARING)  # the provider permits fewer at once than there are: it is asked again
     return row
 
 
@@ -381,7 +389,7 @@ def finish(session: Session, row: Confirmation, signer: SignerCertificate, now: 
     """Every document is signed and stored: say so."""
     _become(row, Stage.SIGNED)
     _forget_secrets(row)
-    row.order, row.problem = None, None
+    row.order, row.problem, row.signer = None, None, signer.model_dump(mode="json")
     _tell(session, row, "signed", now, signer=signer)
 
 

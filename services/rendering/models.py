@@ -187,6 +187,7 @@ class Confirmation(DueRow, Base):
     problem: Mapped[str | None] = mapped_column(sa.String(20))
     counted: Mapped[bool] = mapped_column(sa.Boolean)
     settings_mark: Mapped[str | None] = mapped_column(sa.String(64))
+    signer: Mapped[dict[str, Any] | None] = mapped_column(Json)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     @classmethod

@@ -18,6 +18,7 @@ from services.rendering.providers.worker import WorkerProvider
 _MOST = 32
 
 OpenProvider = Callable[[CertsignSettings], CertificateProvider]
+OpenForChecks = Callable[[CertsignSettings, str | None], CertificateProvider]
 OpenForPerson = Callable[[CertsignSettings, str], CertificateProvider]
 """With the address that the person comes back to."""
 

@@ -2,7 +2,7 @@
 
 import os
 
-from contracts.providers import CertsignOrder, CertsignSettings
+from contracts.providers import CertsignMode, CertsignOrder, CertsignSettings
 from contracts.rpc.rendering import CertsignCheck, CheckCertsign
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.database import Database
@@ -11,18 +11,21 @@ from services.rendering.children.pool import JobFailed, JobRefused
 from services.rendering.protocol import Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.opening import OpenProvider, host_of, settings_of
+from services.rendering.providers.opening import OpenForChecks, host_of, settings_of
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 
 _PERSON = "The provider wants a person to confirm it, and a seal is made when nobody is there"
+_NOBODY_COMES_BACK = "https://nobody.invalid/identity/return"
+"""Nobody is sent to the provider by a check: it only tells that it would have them come."""
+
 _LABEL = "Test of the connection"
 
 
 class CertsignChecks:
     """Thread-safe; remembers nothing."""
 
-    def __init__(self, database: Database, workshop: Workshop, open_provider: OpenProvider, link_secret: str) -> None:
+    def __init__(self, database: Database, workshop: Workshop, open_provider: OpenForChecks, link_secret: str) -> None:
         self._database, self._workshop = database, workshop
         self._open_provider, self._secret = open_provider, link_secret
 
@@ -36,14 +39,16 @@ class CertsignChecks:
         name = host_of(settings)
         found = CertsignCheck(provider=name, last_signed_at=self._database.read(certsigning.last_signed_at, name))
         try:
-            provider = self._open_provider(settings)
-            credential = provider.credential()
+            by_signers = settings.mode is CertsignMode.SIGNER
+            provider = self._open_provider(settings, _NOBODY_COMES_BACK if by_signers else None)
+            credential = provider.credential(state=_NOBODY_COMES_BACK if by_signers else None)
             if isinstance(credential, Pending):
-                return found.model_copy(update={"problem": _PERSON})
+                # Signers log in there themselves: more than that it asks for them cannot be found out.
+                return found if by_signers else found.model_copy(update={"problem": _PERSON})
             signatory = self._signatory(settings, credential)
             known = {"subject": signatory.subject, "valid_to": signatory.valid_to}
             found = found.model_copy(update=known)
-            problem = self._sign(provider, credential, signatory) if request.sign else None
+            problem = self._sign(provider, credential, signatory) if request.sign and not by_signers else None
         except ProviderFailed as failed:
             problem = failed.message
         except JobRefused as refused:

@@ -20,12 +20,14 @@ from contracts.evidence.manifest import EvidenceParty, Manifest, Member, Stateme
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import commands, queries
+from contracts.types import SignerCertificate
+from services.rendering import commands, confirmations, queries
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing import statements
+from services.rendering.signatures import signatories
 
 KIND = "evidence"
 KINDS = (stated.JSON, stated.SIGNATURE)
@@ -109,6 +111,8 @@ class Evidence:
         files |= proofs
         by_document = self._chains_of_providers(request, material.chain[0])
         files |= dict(by_document.values())
+        signers = self._signers(request.manifest.submission)
+        files |= {path: chain for _, path, chain in signers.values()}
         members = {
             path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in files.items()
         }
@@ -122,7 +126,14 @@ class Evidence:
         manifest = request.manifest.model_copy(
             update={
                 "documents": documents,
-                "parties": _parties(request.manifest.parties, statement_files),
+                "parties": [
+                    party.model_copy(
+                        update={"signer": signers[party.submitter][0], "certificates": signers[party.submitter][1]}
+                    )
+                    if party.submitter in signers
+                    else party
+                    for party in _parties(request.manifest.parties, statement_files)
+                ],
                 "certificates": "certificates/seal.pem",
                 "root": "certificates/root.pem" if roots else None,
                 "revocation": [*proofs],
@@ -149,6 +160,16 @@ class Evidence:
             if chain and chain[0] != own:
                 name = hashlib.sha256(chain[0]).hexdigest()[:16]
                 found[document.sealed] = (f"certificates/provider-{name}.pem", _pem(chain))
+        return found
+
+    def _signers(self, submission_id: int) -> dict[int, tuple[SignerCertificate, str, bytes]]:
+        """Of each submitter who has signed at a provider: their certificate, and path and content of a file with its chain."""
+        found = {}
+        for row in self._database.read(confirmations.signed_of, submission_id):
+            if row.signer is not None and row.prepared_for is not None:
+                signer = SignerCertificate.model_validate(row.signer)
+                chain = list(signatories.read(row.prepared_for["signatory"]).chain)
+                found[row.submitter_id] = (signer, f"certificates/signer-{signer.sha256[:16]}.pem", _pem(chain))
         return found
 
 

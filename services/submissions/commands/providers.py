@@ -191,6 +191,7 @@ def _waive_signers(announcement: Announcement, actor: Actor, order: CertsignOrde
     for submitter in submission.submitters:
         if (confirmation := confirming.of(submitter.confirmation)) is not None:
             confirmations.keep(submitter, confirmation.model_copy(update={"dropped": True}))
+            confirmations.tell_left(submission, confirmation)
     return False
 
 

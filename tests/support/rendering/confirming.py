@@ -13,6 +13,7 @@ import pikepdf
 import sqlalchemy as sa
 from asn1crypto import cms
 
+from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
 from contracts.events import CONFIRMATION_CHANGED, DOCUMENTS_SEALED, DocumentsSealed
 from contracts.providers import (
@@ -188,9 +189,7 @@ class ConfirmSuite:
         """The document as it is signed."""
         signing = self.database.read(confirmations.signings, confirmation)[number]
         assert signing.signed is not None
-        return (
-            self.blobs.get_key(signing.signed["key"]) if hasattr(self.blobs, "get_key") else _got(self.blobs, signing)
-        )
+        return self.blobs.get(BlobRef.model_validate(signing.signed))
 
     def news(self, confirmation: str | None = None) -> list[ConfirmationChanged]:
         """What was told, in order."""
@@ -200,12 +199,6 @@ class ConfirmSuite:
             if event["type"] == CONFIRMATION_CHANGED.type
         ]
         return [one for one in found if confirmation in (None, one.confirmation_id)]
-
-
-def _got(blobs: BlobStore, signing: Any) -> bytes:
-    from contracts.blobs import BlobRef
-
-    return blobs.get(BlobRef.model_validate(signing.signed))
 
 
 def envelope(event_id: str = "") -> Envelope:

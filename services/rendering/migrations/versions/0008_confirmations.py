@@ -42,6 +42,7 @@ def upgrade() -> None:
         sa.Column("problem", sa.String(20)),
         sa.Column("counted", sa.Boolean, nullable=False),
         sa.Column("settings_mark", sa.String(64)),
+        sa.Column("signer", Json),
         sa.Column("created_at", UtcDateTime, nullable=False),
         *tables.due_columns(),
         sa.PrimaryKeyConstraint("id", name="pk_confirmations"),
