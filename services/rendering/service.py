@@ -393,11 +393,12 @@ class RenderingService:
     def _trusted(self, request: rpc.Verify) -> list[bytes]:
         """What signatures may end in: ours, and those that providers' may here and in the account."""
         workshop = self.context.workshop
-        try:
-            own = in_der(request.trust_anchors)
-        except ValueError as error:
-            log.warning("verify.anchors_unusable", reason=str(error))
-            own = []
+        own: list[bytes] = []
+        for text in request.trust_anchors:
+            try:
+                own += in_der([text])
+            except ValueError as error:
+                log.warning("verify.anchor_unusable", reason=str(error))
         return list(dict.fromkeys([*workshop.anchors, *workshop.provider_anchors, *own]))
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:

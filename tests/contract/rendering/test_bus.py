@@ -39,9 +39,10 @@ from services.rendering.models import CertsignJob, Result, SealJob
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, encrypted, flate_bomb, line, signed
 from tests.support.rendering import drawing
+from tests.support.rendering.certificates_at_providers import root_of
 from tests.support.rendering.provider_suite import what_was_signed
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, seal_request
-from tests.support.rendering.stamps import SERIAL, stamped
+from tests.support.rendering.stamps import SERIAL, provider, stamped
 from tests.support.servers import csc_provider
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services import processes
@@ -343,6 +344,9 @@ def test_a_sealed_file_that_was_stamped_is_valid_with_both_signatures(service: R
     seal, stamp = known.verification.signatures
     assert (seal.indication, seal.trust, seal.changed_after_signing) == ("TOTAL-PASSED", "trusted", False)
     assert (stamp.integrity, stamp.trust, stamp.covers_whole_document) == ("valid", "untrusted", True)
+    anchors = ["no certificate", root_of(provider())]
+    known = service.client.call(rendering.RECOGNISE, rendering.Verify(file=file, trust_anchors=anchors))
+    assert [one.trust for one in known.verification.signatures] == ["trusted", "trusted"], "as the account says"
     assert stamp.signing_reason == f"[{SERIAL}] Contract"
     assert known.own_seals == [seal.field]
 

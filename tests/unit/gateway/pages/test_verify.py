@@ -20,7 +20,8 @@ from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed, NamedP
 from contracts.runtime.bus import caller
 from contracts.runtime.data.blobstore import BlobStore
 from services.gateway.pages import verify
-from tests.unit.gateway.pages.conftest import RecordingBus
+from services.gateway.pages.app import create_pages
+from tests.unit.gateway.pages.conftest import RecordingBus, Settings
 
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 NAMES = ("Sam Seller", "Bo Buyer")
@@ -102,6 +103,16 @@ def test_each_finding_has_its_words(
     assert all((name in answer.text) == told for name in NAMES)
     assert bool(bus.requests(submissions.receipts.SEALED_FILE)) == told
     assert "<b>else</b>" not in answer.text
+
+
+def test_what_the_account_trusts_for_its_providers_is_trusted(
+    pages: flask.Flask, bus: RecordingBus, blobs: BlobStore
+) -> None:
+    bus.answers[rendering.RECOGNISE] = found("valid", signature())
+    pages = create_pages(Settings(), bus, blobs, lambda _: False, trust_anchors=lambda: ["-----BEGIN CERTIFICATE"])
+    assert sent(pages).status_code == 200
+    (asked,) = bus.requests(rendering.RECOGNISE)
+    assert asked.trust_anchors == ["-----BEGIN CERTIFICATE"]
 
 
 @pytest.mark.parametrize(
