@@ -1,6 +1,7 @@
 """Signers who sign at the local provider with certificates of their own, by CSC over HTTP, on SQLite and PostgreSQL."""
 
 import json
+import ssl
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -13,9 +14,9 @@ from typing import Any, ClassVar
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.events import DOCUMENTS_FAILED, Erased
+from contracts.events import DOCUMENTS_FAILED, Erased, StatementDue
 from contracts.evidence.sealed_text import seal
-from contracts.evidence.statements import LineReference, Statement
+from contracts.evidence.statements import LineReference, Parts, Statement
 from contracts.providers import (
     CERTSIGN,
     CertsignOrder,
@@ -24,6 +25,7 @@ from contracts.providers import (
     ConfirmationStep,
     ConfirmationView,
 )
+from contracts.rpc.rendering import CheckCertsign, ToCheck
 from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
@@ -34,6 +36,7 @@ from deploy.providers.signing import CREDENTIALS
 from services.rendering import background, commands, confirmations, results
 from services.rendering.providers.opening import Providers
 from services.rendering.rules.differences import Known, SignedElsewhere, unaccepted
+from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, line, signed
@@ -49,10 +52,12 @@ from tests.support.rendering.confirming import (
     signed_hashes,
     two_signers,
 )
+from tests.support.rendering.provider_suite import KILLED, Killed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, told, workshop
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig
 from tests.support.servers import csc_provider
+from tests.support.servers.csc_dummy import RSA, csc_dummy
 from tests.support.servers.csc_provider import LOOPBACK
 from tests.support.servers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
@@ -106,6 +111,9 @@ def test_two_signers_sign_one_after_the_other_and_the_seal_follows(
     assert (signer.provider, len(signer.sha256)) == ("127.0.0.1", 64)
     assert signer.subject
     assert signer.issuer
+    drawn = [suite.database.read(confirmations.signings, name)[0].fields for name in ("c1", "c2")]
+    assert [len(fields) for fields in drawn] == [3, 2]
+    assert not set(drawn[0]) & set(drawn[1]), "what was drawn once is not drawn again"
     sealed = suite.seal(request, "c1", "c2")
     made = provider.signing.record.counts()
     assert sum(made.values()) == 4, "one signature for each signer and document"
@@ -307,6 +315,36 @@ def test_secrets_are_sealed_in_rows_and_in_no_log(
     assert (done.answers, done.asked, done.grant, done.session, done.login, done.order) == (None,) * 6
 
 
+@KILLED
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_answer_that_was_about_to_be_tried_when_the_process_was_killed(
+    suite: ConfirmSuite, provider: Provider, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    suite.ask(confirmation_order(two_signers(suite.blobs), by_csc(provider, "code")))
+    suite.run()
+    suite.type_in({"OTP": code_sent(provider)})
+    really = suite.work._begun
+
+    def killed(row: Any) -> Any:
+        if when == "after":
+            really(row)
+        raise Killed
+
+    monkeypatch.setattr(suite.work, "_begun", killed)
+    suite.run()
+    suite.dead()
+    suite.restart()
+    suite.run()
+    if when == "before":
+        assert suite.row().stage == "signed", "it was not tried"
+        return
+    assert "credentials/authorize" not in provider.calls, "nobody knows whether it was tried"
+    assert (suite.view().step, suite.view().ask) == (ConfirmationStep.QUESTION, 2)
+    suite.type_in({"OTP": code_sent(provider)})
+    suite.run()
+    assert suite.row().stage == "signed"
+
+
 # --- a worker of the operator's ---------------------------------------------------------------------------------------------
 
 
@@ -475,6 +513,13 @@ def test_what_was_signed_there_is_what_the_statement_confirms(suite: ConfirmSuit
         sentences = unaccepted(order, [known(values)], datetime.now(UTC), [signed])
         return [one for one in sentences if "signed at the provider" in one]
 
+    suite.database.write(
+        commands.take_on_statement, StatementDue(statement=known("0" * 64).statement, parts=Parts()), now()
+    )
+    seal_ordered(suite.database, request.model_copy(update={"confirmations": ["c1"], "to_check": ToCheck()}))
+    suite.run()
+    (stopped,) = [event["data"] for event in told(suite.database) if event["type"] == DOCUMENTS_FAILED.type]
+    assert any("signed at the provider" in one for one in stopped["differences"]), "nothing of it is sealed"
     assert found(row.stated["values"]) == []
     (sentence,) = found("0" * 64)
     assert sentence.startswith(
@@ -553,3 +598,35 @@ def test_an_authority_that_fails_is_told_and_done_without(
         sealed.report
     )
     assert sealed.pades_level == "B-B"
+
+
+# --- other providers, and what an admin asks ---------------------------------------------------------------------------------
+
+
+def test_a_service_of_version_1_that_somebody_else_wrote(suite: ConfirmSuite, tmp_path: Path) -> None:
+    with csc_dummy(tmp_path / "dummy") as dummy:
+        root = ssl.DER_cert_to_PEM_cert(dummy.root)
+        known = CertsignSettings(url=dummy.url, credential_id=RSA, trust_anchors=[root])
+        certsign = CertsignOrder(settings=seal(LINK_SECRET, CERTSIGN, known.model_dump_json()), provider="dummy")
+        request = two_signers(suite.blobs)
+        for number, after in ((1, ()), (2, ("c1",))):
+            name = f"c{number}"
+            suite.ask(confirmation_order(request, certsign, confirmation=name, submitter=number, after=after))
+            suite.run()
+            assert suite.row(name).stage == "signed", suite.row(name).last_error
+        data = suite.blobs.get(suite.seal(request, "c1", "c2").documents[0].file)
+    said = pdfsig(data, tmp_path)
+    assert said.count("Signature is Valid") >= 3
+    assert "Signature is Invalid" not in said
+
+
+def test_an_account_whose_signers_log_in_there_is_not_called_faulty(
+    suite: ConfirmSuite, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = provider.info
+    monkeypatch.setattr(provider, "info", lambda version: {**really(version), "authType": ["oauth2code"]})
+    checks = CertsignChecks(suite.database, suite.workshop, Providers(Outbound(LOOPBACK)).open, LINK_SECRET)
+    for mode, problem in (("signer", None), ("seal", "nobody is there")):
+        known = csc_provider.settings(provider, "person", mode=mode, authorization={"type": "authorization_code"})
+        found = checks.check(CheckCertsign(settings=seal(LINK_SECRET, CERTSIGN, known.model_dump_json()), sign=True))
+        assert (found.problem is None) if problem is None else (problem in (found.problem or ""))

@@ -25,11 +25,12 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.gateway.evidence import verify as checker
-from services.rendering import commands
+from services.rendering import commands, confirmations
 from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
-from services.rendering.protocol import SealMaterial
+from services.rendering.protocol import Mechanism, SealMaterial, Signatory
 from services.rendering.sealing import evidence
+from services.rendering.signatures import signatories
 from tests.support.material.agreement import agreement_pdf
 from tests.support.rendering.seal_jobs import blobs, count, database
 from tests.support.rendering.seals import identity, sealed
@@ -224,3 +225,47 @@ def test_nothing_is_kept_of_what_is_erased_while_it_is_made(
     with pytest.raises(ServiceError, match="is not known"):
         work.signed(SignEvidence(manifest=manifest(trail), audit_trail=trail))
     assert (count(database, Result), count(database, ResultSource)) == (0, 0)
+
+
+def test_signers_own_certificates_are_named(sign: Sign, trail: BlobRef, database: Database) -> None:
+    own = identity("ec-p256")
+    leaf = hashlib.sha256(own.encoded[0]).hexdigest()
+    signer = {
+        "provider": "sign.example.com",
+        "subject": "CN=Ann Ray",
+        "issuer": "CN=Root",
+        "serial": "1f",
+        "sha256": leaf,
+        "signed_at": AT.isoformat(),
+    }
+
+    def signed(session: Any) -> None:
+        for number, (stage, submitter) in enumerate((("signed", 34), ("discarded", 35)), 1):
+            row = confirmations._new(f"c{number}", 12, AT)
+            row.stage, row.submitter_id, row.signer = stage, submitter, signer
+            row.prepared_for = {
+                "signatory": signatories.kept(
+                    Signatory(
+                        chain=own.encoded,
+                        name="Ann Ray",
+                        subject="CN=Ann Ray",
+                        issuer=b"",
+                        serial="1f",
+                        mechanism=Mechanism("ecdsa"),
+                        signature_size=72,
+                        valid_from=AT,
+                        valid_to=AT,
+                    )
+                )
+            }
+            session.add(row)
+
+    database.write(signed)
+    answer = sign(trail, parties=[EvidenceParty(submitter=34), EvidenceParty(submitter=35)])
+    ann, other = json.loads(answer.manifest)["parties"]
+    path = f"certificates/signer-{leaf[:16]}.pem"
+    assert (ann["signer"]["subject"], ann["certificates"]) == ("CN=Ann Ray", path)
+    assert (other["signer"], other["certificates"]) == (None, None)
+    made = base64.b64decode(answer.made[path]).decode()
+    assert made == "".join(map(ssl.DER_cert_to_PEM_cert, own.encoded))
+    assert json.loads(answer.manifest)["members"][path]["sha256"] == hashlib.sha256(made.encode()).hexdigest()

@@ -15,6 +15,7 @@ from contracts.types import SignerCertificate, Submission
 from services.submissions import forms
 from services.submissions.commands import confirmation as commands
 from services.submissions.commands import followups, providers, submissions
+from services.submissions.models import SubmitterRow
 from tests.support.material.submissions import (
     ADMIN,
     NOW,
@@ -305,3 +306,68 @@ def test_a_date_that_is_filled_in_by_itself_stays_what_was_signed(desk: Desk) ->
     ).submission_events
     values = desk.get(submission.id).submitters[0].values
     assert values["Signed on"] == drawn["Signed on"]
+
+
+def test_a_sealing_that_has_lost_a_signature_goes_on_without_it_when_an_admin_wants(desk: Desk) -> None:
+    submission = desk.create(template(field()), {}, certsign=WISH)
+    start(desk, submission.submitters[0].slug or "")
+    signed = order_of(desk)["confirmation_id"]
+    tell(desk, "signed")
+    desk.seal_fails(submission.id, "What a signer has signed at the provider is not known here")
+    assert waive(desk, submission).sealing_status == "sealing"
+    first, again = desk.events("sealing.due")
+    assert (first["data"]["confirmations"], again["data"]["confirmations"]) == ([signed], [])
+    assert desk.events("confirmation.left")[-1]["data"]["confirmation_id"] == signed
+    desk.seal(submission.id)
+    seen = desk.get(submission.id)
+    assert (seen.status, seen.certsign_sign_status) == ("completed", "failed")
+
+
+def test_what_was_not_finished_in_a_day_is_open_again(desk: Desk) -> None:
+    submission = made(desk)
+    slug = submission.submitters[0].slug or ""
+    start(desk, slug)
+    tell(desk, "refused", problem="refused", message="no")
+    desk.now += timedelta(days=1, seconds=1)
+    tell(desk, "discarded", message="nobody went on with it")
+    assert desk.form(slug).state == "open"
+    assert desk.get(submission.id).submitters[0].identity_status == "failed"
+
+
+def test_news_from_before_the_person_was_asked_again_change_nothing(desk: Desk) -> None:
+    submission = made(desk)
+    slug = submission.submitters[0].slug or ""
+    start(desk, slug)
+    told = desk.now + timedelta(seconds=1)
+    tell(desk, "refused", at=told, problem="refused")
+    again(desk, slug)
+    tell(desk, "refused", at=told, problem="refused")
+    assert desk.get(submission.id).submitters[0].identity_status == "pending"
+
+
+def test_an_address_that_is_changed_ends_the_confirmation(desk: Desk) -> None:
+    submission = made(desk)
+    first = submission.submitters[0]
+    start(desk, first.slug or "")
+    order = order_of(desk)
+    desk.update_submitter(first.id, email="bob@example.com")
+    tell(desk, "signed", order=order)
+    assert desk.count("form.completed") == 0
+    seen = desk.get(submission.id).submitters[0]
+    assert desk.form(seen.slug or "").state == "open"
+
+
+def test_values_that_were_changed_in_the_database_are_not_what_was_locked(desk: Desk) -> None:
+    submission = made(desk)
+    first = submission.submitters[0]
+    start(desk, first.slug or "")
+
+    def change(session: Any) -> None:
+        row = session.get(SubmitterRow, first.id)
+        row.values = dict.fromkeys(row.values, "Mallory")
+
+    desk.database.write(change)
+    tell(desk, "signed")
+    seen = desk.get(submission.id).submitters[0]
+    assert (seen.status, seen.identity_status) == ("pending", "failed")
+    assert desk.count("confirmation.left") == 1
