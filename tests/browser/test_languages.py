@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DESKTOP, PHONE, OpenPage
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
+from tests.support.judges.marks import unmarked
 from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
@@ -32,3 +33,52 @@ def test_a_signer_chooses_a_language_and_loses_nothing(
     expect(page.locator("html")).to_have_attribute("lang", "qps")
     elsewhere = open_page(f"/s/{row['slug']}", viewport)  # another browser: the party's language is stored
     expect(elsewhere.locator("html")).to_have_attribute("lang", "qps")
+
+
+def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
+    """The pages in the pseudo-language: what they say and what they tell a screen reader is marked, or somebody has filled it in."""
+    fields = [field("Name"), field("Day", "date", line=2), field("Choice", "radio", line=4, options=["Aa", "Bb"])]
+    first, second = invite(
+        suite,
+        template(suite, *fields, field("Other", role="Second", line=6)),
+        "Signer",
+        "Second",
+        order="preserved",
+        **{f"submitter_{number}": {"lang": "qps"} for number in (0, 1)},
+    )
+    known = [
+        "Agreement between two parties",
+        "Agreement",
+        "Countersign",
+        "Signer Person",
+        "Second Person",
+        "English",
+        "Name",
+        "Day",
+    ]
+    known += ["agreement", "Choice", "Other", "Aa", "Bb", "Ana", "mm/dd/yyyy", "dd/mm/yyyy"]
+    page = open_page(f"/s/{first['slug']}", PHONE)
+
+    def look() -> None:
+        page.wait_for_timeout(200)
+        said = page.locator("body").inner_text() + "\n" + "\n".join(page.evaluate(SAID_TO_SCREEN_READERS))
+        assert unmarked(said, known) == [], page.url
+
+    look()
+    page.get_by_role("button", name="⟦Start⟧").click()
+    look()
+    page.get_by_role("button", name="⟦Next⟧").click()  # nothing was filled in
+    look()
+    page.get_by_label("Name", exact=True).fill("Ana")
+    page.get_by_role("button", name="⟦Next⟧").click()
+    look()
+    watch.expected.append("404")
+    page.context.add_cookies([{"name": "lang", "value": "qps", "url": suite.base_url}])
+    for path in (f"/s/{second['slug']}", "/s/nothing", "/verify", "/"):
+        page.goto(suite.base_url + path)
+        look()
+
+
+SAID_TO_SCREEN_READERS = """() => [...document.querySelectorAll("[aria-label], [title], [placeholder], [alt]")].flatMap(
+  (one) => ["aria-label", "title", "placeholder", "alt"].map((name) => one.getAttribute(name) ?? "")
+)"""
