@@ -17,6 +17,7 @@ BENCHMARKS = {
     "gateway": "requests per second, beside bare Flask under gunicorn",
     "completion": "last signature to completed, beside sealing in one process",
     "opening": "opening a form, in milliseconds and processor time",
+    "page": "opening a form on slow 3G with a slow processor, in bytes, requests and milliseconds",
     "deliveries": "choosing beside a backlog of 100,000, and deliveries a second, beside receivers that hang",
     "expiry": "10,000 submissions that expire at once",
     "lists": "every filter and search with 1,000,000 submissions, beside 1,000",

@@ -7,6 +7,7 @@ import flask
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from contracts.errors import ServiceError
+from contracts.languages.formatting import moment
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
@@ -34,6 +35,7 @@ from services.gateway.pages.texts import for_reader, offered
 log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_SECRET_PATHS = ("/s/", "/d/", "/e/")
 _EXACT_PATHS = ("/", "/verify", "/language", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
@@ -134,10 +136,14 @@ def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) 
 def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
     @app.context_processor
     def values() -> dict[str, Any]:
+        text = for_reader()
+        # Beside a signer's secrets no words of a stranger's link may stand (http/encodings.py).
+        public = flask.request.query_string and not flask.request.path.startswith(_SECRET_PATHS)
         return {
-            "text": for_reader(),
+            "text": text,
+            "moment": lambda when, time_zone: moment(when, text.spoken, time_zone),
             "languages": offered(),
-            "here": context.root + (flask.request.full_path if flask.request.query_string else flask.request.path),
+            "here": context.root + (flask.request.full_path if public else flask.request.path),
             "root": context.root,
             "own": lambda name: f"{context.root}/static/{own_files.address(name)}",
         }

@@ -6,6 +6,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from contracts import links
+from contracts.fields.conditions import hidden
+from contracts.fields.kinds import KINDS
+from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
 from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
@@ -45,6 +48,18 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Sectio
         "logo_url": context.local(form.logo_url) if form.logo_url else None,
         "max_file_size": context.settings.max_file_size,
         "identity_provider": context.identity.name if context.identity else None,
+    }
+
+
+def start_json(form: SigningForm) -> dict[str, Any]:
+    """Return what the start screen says, before a script is there. ``steps``: the fields that the signer goes through."""
+    mine = [field for field in form.fields if field.mine and not field.readonly and KINDS[field.type].control]
+    of_documents = {document.uuid: document.conditions for document in form.documents if document.conditions}
+    gone = hidden(form.fields, of_documents, {field.uuid: field.value for field in form.fields})
+    return {
+        "may_complete": any(field.mine for field in form.fields),
+        "steps": sum(field.uuid not in gone for field in mine),
+        "resumed": form.go_to_last and any(not is_empty(field.value) for field in mine),
     }
 
 

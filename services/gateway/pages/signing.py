@@ -20,7 +20,7 @@ from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_widt
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
 from services.gateway.pages.files import link_of
-from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
+from services.gateway.pages.form_json import attachment_json, form_json, results_json, start_json, web_address
 from services.gateway.pages.texts import speak_to, statement_of
 
 REASON_LENGTH = 5_000
@@ -49,7 +49,10 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
         redirect = web_address(form.completed_redirect_url)
         logo = context.local(form.logo_url) if form.logo_url else None
-        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect, logo=logo)
+        start = start_json(form) if form.state == "open" else None
+        return flask.render_template(
+            f"signing/{form.state}.html", form=form, data=data, start=start, redirect=redirect, logo=logo
+        )
 
     @blueprint.get("/form")
     def form(slug: str) -> flask.Response:

@@ -1,5 +1,6 @@
 """What the browser is told of a form."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -79,3 +80,40 @@ def test_the_redirect_is_in_the_form_only_when_it_is_harmless(client: Any, bus: 
         assert client.get(f"/s/{SLUG}/form").json["completed_redirect_url"] == kept
         bus.answers[submissions.form.OPEN_FORM] = signing_form("completed", completed_redirect_url=url)
         assert (f'href="{url}"' in client.get(f"/s/{SLUG}").text) is bool(kept)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([field("1")], "There is one field for you."),
+        ([field("1"), field("2", readonly=True), field("3", type="heading")], "There is one field for you."),
+        ([field("1"), field("2")], "There are 2 fields for you."),
+        ([field("1", readonly=True)], "There is nothing to fill in: read the document"),
+        ([field("1", mine=False)], "There is nothing for you to fill in or to sign."),
+        ([], "There is nothing for you to fill in or to sign."),
+        ([field("1", value="Ann"), field("2")], "What was filled in before is kept."),
+        (
+            [field("1"), field("2", conditions=[{"field_uuid": "1", "action": "not_empty"}])],
+            "There is one field for you.",
+        ),
+    ],
+)
+def test_the_page_says_what_is_asked_for_before_there_is_a_script(
+    client: Any, bus: RecordingBus, fields: list[dict[str, Any]], said: str
+) -> None:
+    until = datetime(2027, 1, 31, 23, 30, tzinfo=UTC)
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(
+        fields=fields,
+        go_to_last=True,
+        sender_name="Bo <b>",
+        submitter_name="Ann",
+        expire_at=until,
+        time_zone="Europe/Vienna",
+    )
+    page = client.get(f"/s/{SLUG}").text
+    assert said in page
+    assert "Hello Ann," in page
+    assert "1 February 2027, 00:30 CET" in page
+    may_complete = any(one.get("mine", True) for one in fields)
+    assert ('href="#start"' in page) == ('id="decline"' in page) == may_complete
+    assert ("Bo &lt;b&gt; asks you" in page) == may_complete

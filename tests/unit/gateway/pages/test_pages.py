@@ -97,6 +97,16 @@ def test_own_files_are_kept_for_ever_under_the_address_of_their_content(
         assert opened(small.data) == script.data
 
 
+def test_no_words_of_the_address_stand_beside_a_signers_secrets(client: Any) -> None:
+    """A compressed answer tells by its length what repeats in it (http/encodings.py)."""
+    for path in (f"/s/{SLUG}", f"/s/{SLUG}/form", f"/s/{SLUG}/results.json"):
+        answer = client.get(
+            f"{path}?guess=Zanzibar&receipt=Zanzibar", headers={"Referer": "https://a.example/Zanzibar"}
+        )
+        assert answer.status_code == 200
+        assert "Zanzibar" not in answer.text
+
+
 @pytest.mark.parametrize("name", ["form/main.js", "form/main.min.js"])
 def test_while_an_update_is_under_way_another_versions_file_is_not_kept(client: Any, name: str) -> None:
     assert client.get(f"/static/0123456789abcdef/{name}").headers["Cache-Control"] == "no-store"

@@ -8,8 +8,9 @@ import { Completing, reasonText, timeZone } from "./completing.js";
 import { announce, dataOf, el } from "./dom.js";
 import { DocumentView } from "./document/document_view.js";
 import { Drafts } from "./server/drafts.js";
-import { FormState, mayComplete } from "./form_state.js";
+import { FormState } from "./form_state.js";
 import { Panel } from "./panel/panel.js";
+import { startedEarly } from "./panel/start_screen.js";
 import { openRefusalDialog } from "./panel/refusal_dialog.js";
 import { Saver } from "./server/saving.js";
 import { t } from "./texts.js";
@@ -60,8 +61,7 @@ const live = new Live({ form, state, panel, view, saver, completing, place, onEn
 page.onEnded = showState;
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
-if (mayComplete(state)) declineButton.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
-else declineButton.remove();
+declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
 
 history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top
 addEventListener("beforeunload", (event) => {
@@ -81,6 +81,7 @@ const unsaved = state.steps().filter((field) => Object.keys(state.answersTo(fiel
 saver.save(Object.assign({}, ...unsaved.map((field) => state.answersTo(field))));
 
 comeBack();
+if (startedEarly()) panel.start();
 showChanges(state, view, place);
 
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});

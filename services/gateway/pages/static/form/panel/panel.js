@@ -7,7 +7,7 @@ import { announce, button, cleanedHtml, el } from "../dom.js";
 import { mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
-import { startScreen } from "./start_screen.js";
+import { fillStartScreen, wakeStartScreen } from "./start_screen.js";
 import { t } from "../texts.js";
 
 export class Panel {
@@ -23,19 +23,13 @@ export class Panel {
   /** `onSave(values)`, `onComplete()`, `onWrongRecipient(opener)`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
       another site: true once nothing is lost by it. */
   constructor(place, state, { onSave, onComplete, onWrongRecipient, onShow, beforeLeaving }) {
-    Object.assign(this, { place, state, onSave, onComplete, onWrongRecipient, onShow, beforeLeaving });
-    this.screen = el("div", { class: "panel__screen" });
-    this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
-    place.replaceChildren(this.foldButton, this.screen);
+    Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
+    this.screen = place.querySelector(".panel__screen");
+    this.foldButton = place.querySelector(".panel__fold");
+    this.foldButton.addEventListener("click", () => this.#fold(!place.classList.contains("panel--folded")));
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
     state.addEventListener("judged", ({ detail }) => this.#judged(detail));
-    this.#begin();
-  }
-
-  #begin() {
-    const { state } = this;
-    this.#screen = "start";
-    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null, this.onWrongRecipient));
+    wakeStartScreen(this.screen, state, mayComplete(state) ? () => this.start() : null, onWrongRecipient);
   }
 
   /** From the first field, or from where they left off: where this tab was, else the first field that needs an answer or the
@@ -60,7 +54,7 @@ export class Panel {
   /** What is on the screen was changed from elsewhere: the start, the overview, or one of the fields `uuids`. */
   renew(uuids = []) {
     if (this.engaged) return;
-    if (this.#screen === "start") this.#begin();
+    if (this.#screen === "start") fillStartScreen(this.screen, this.state);
     else if (this.#screen === "review") this.review();
     else if (uuids.includes(this.#field?.uuid)) this.ask(this.#field);
   }

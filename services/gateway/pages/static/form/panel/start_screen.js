@@ -1,29 +1,45 @@
-// What signers read first: who wants what of them, and until when.
-import { button, el } from "../dom.js";
+// What signers read first: who wants what of them, and until when. The server has written it (signing/start.html), so that it can be
+// read before this script is there; here it becomes part of the form.
+import { button } from "../dom.js";
 import { MOMENT } from "../reader.js";
 import { count, locale, t } from "../texts.js";
 
+const EARLY = "#start"; // where the server's Start leads: it is remembered in the address
+
 /** `onStart` null: they have no fields, they may only look. `onWrongRecipient(opener)` when they say that it is not for them. */
-export function startScreen(state, onStart, onWrongRecipient) {
+export function wakeStartScreen(screen, state, onStart, onWrongRecipient) {
+  const notMe = screen.querySelector("#not-me");
+  notMe.addEventListener("click", () => onWrongRecipient(notMe));
+  fillStartScreen(screen, state);
+  if (!onStart) return;
+  const link = screen.querySelector("#start-link");
+  const start = button(link.textContent, onStart, "button--main");
+  const focused = document.activeElement === link;
+  link.replaceWith(start);
+  if (focused) start.focus();
+}
+
+/** Says what is asked for as it is now: this tab may know more than the server did, or the sender has changed it since. */
+export function fillStartScreen(screen, state) {
   const { form } = state;
-  const notMe = button(t("wrong_recipient.button"), () => onWrongRecipient(notMe), "button--small button--quiet");
+  const part = (name) => screen.querySelector(`#start-${name}`);
   const asks = state.steps().length ? "start.asks" : "start.asks_to_confirm";
-  return el(
-    "div",
-    { class: "start" },
-    el("h2", { class: "start__heading" }, onStart ? t("start.heading") : t("start.view_only_heading")),
-    el("div", { class: "start__whom" }, form.submitter_name ? el("p", {}, t("start.hello", { name: form.submitter_name })) : null, notMe),
-    el("p", {}, onStart ? t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name }) : t("start.view_only")),
-    onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
-    form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
-    onStart ? el("p", { class: "soft" }, t("start.not_yet")) : null,
-    onStart ? el("div", { class: "buttons" }, button(t("start.button"), onStart, "button--main")) : null,
-  );
+  if (part("asks")) part("asks").textContent = t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name });
+  if (part("task")) part("task").textContent = whatToDo(state);
+  part("until").hidden = !form.expire_at;
+  if (form.expire_at) part("time").textContent = moment(form.expire_at);
+}
+
+/** True once, when Start was pressed before there was a script. */
+export function startedEarly() {
+  if (location.hash !== EARLY) return false;
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
 }
 
 /** A moment in the reader's own time, with its zone. */
-export function moment(iso) {
-  return el("time", { datetime: iso }, new Intl.DateTimeFormat(locale, MOMENT).format(new Date(iso)));
+function moment(iso) {
+  return new Intl.DateTimeFormat(locale, MOMENT).format(new Date(iso));
 }
 
 function whatToDo(state) {
