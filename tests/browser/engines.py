@@ -25,7 +25,7 @@ _SECONDS = 120
 _BUTTON = """return [...document.querySelectorAll("button, a")].find(
     (each) => each.innerText.trim() === arguments[0] && each.getClientRects().length);"""
 _INPUT = """return [...document.querySelectorAll("input, textarea")].find(
-    (each) => [...each.labels].some((label) => label.innerText.trim() === arguments[0]));"""
+    (each) => [...(each.labels ?? [])].some((label) => label.innerText.trim() === arguments[0]));"""
 
 
 class Browser(ABC):
