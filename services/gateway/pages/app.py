@@ -141,7 +141,7 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
         public = flask.request.query_string and not flask.request.path.startswith(_SECRET_PATHS)
         return {
             "text": text,
-            "moment": lambda when, time_zone: moment(when, text.spoken, time_zone),
+            "moment": lambda when, time_zone: moment(when, text.spoken.locale, time_zone),
             "languages": offered(),
             "here": context.root + (flask.request.full_path if public else flask.request.path),
             "root": context.root,

@@ -27,8 +27,9 @@ class CannotBundle(Exception):
     """A module is written in a way that cannot be put into one file with others."""
 
 
-def script(modules: Mapping[str, str], entry: str) -> str:
-    """Return the module ``entry`` with everything that it imports, as one script. ``modules``: their text by path.
+def script(modules: Mapping[str, str], entry: str, *, classic: bool = False) -> str:
+    """Return the module ``entry`` with everything that it imports, as one script. ``modules``: their text by path. ``classic``: it
+    is no module for the page that loads it, and must leave no names there.
 
     A module becomes a function that is called once and returns what it exports, in the order in which a browser runs them. The
     entry, which nothing imports, is a block, because it may await.
@@ -36,8 +37,10 @@ def script(modules: Mapping[str, str], entry: str) -> str:
     order: list[str] = []
     _visit(modules, entry, (), order)
     numbers = {path: f"$m{number}" for number, path in enumerate(order)}
-    parts = [_module(path, modules[path], numbers, is_entry=path == entry) for path in order]
-    made = rjsmin.jsmin("".join(parts))
+    exported = {path: _exported(modules[path]) for path in order}
+    parts = [_module(path, modules[path], numbers, exported, is_entry=path == entry) for path in order]
+    whole = "".join(parts)
+    made = rjsmin.jsmin(f'(() => {{\n"use strict";\n{whole}}})();\n' if classic else whole)
     assert isinstance(made, str)
     return made
 
@@ -69,26 +72,34 @@ def _visit(modules: Mapping[str, str], path: str, above: tuple[str, ...], order:
     order.append(path)
 
 
-def _module(path: str, text: str, numbers: Mapping[str, str], *, is_entry: bool) -> str:
-    exported: list[str] = []
-
+def _module(
+    path: str, text: str, numbers: Mapping[str, str], exported: Mapping[str, list[str]], *, is_entry: bool
+) -> str:
     def imports(found: re.Match[str]) -> str:
         if found["names"] is None:
             return ""
-        source = numbers[_resolved(path, found["path"])]
-        return f"const {{{found['names'].replace(' as ', ': ')}}} = {source};"
+        source = _resolved(path, found["path"])
+        for name in _names(found["names"], " as ", 0):
+            if name not in exported[source]:
+                raise CannotBundle(f"{path} imports {name}, which {source} does not export")
+        return f"const {{{found['names'].replace(' as ', ': ')}}} = {numbers[source]};"
 
-    def exports(found: re.Match[str]) -> str:
-        names = found["name"] or found["names"]
-        exported.extend(name.rpartition(":")[2].strip() for name in names.split(",") if name.strip())
-        return found["what"]
-
-    body = _EXPORT.sub(exports, _IMPORT.sub(imports, text))
+    body = _EXPORT.sub(lambda found: found["what"], _IMPORT.sub(imports, text))
     if strange := _MODULE_SYNTAX.search(_without_comments(body)):
         raise CannotBundle(f"{path}: `{strange.group().strip()}` is written in a way that is not known here")
     if is_entry:
         return f"{{\n{body}\n}}\n"
-    return f"const {numbers[path]} = (() => {{\n{body}\nreturn {{{', '.join(exported)}}};\n}})();\n"
+    return f"const {numbers[path]} = (() => {{\n{body}\nreturn {{{', '.join(exported[path])}}};\n}})();\n"
+
+
+def _exported(text: str) -> list[str]:
+    found = (_names(match["name"] or match["names"], ":", -1) for match in _EXPORT.finditer(text))
+    return [name for names in found for name in names]
+
+
+def _names(listed: str, divider: str, which: int) -> list[str]:
+    """Read ``a, b as c`` or ``a, b: c``."""
+    return [name.split(divider)[which].strip() for name in listed.split(",") if name.strip()]
 
 
 def _without_comments(text: str) -> str:

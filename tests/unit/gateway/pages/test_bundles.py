@@ -73,11 +73,19 @@ def test_a_bundle_does_what_its_modules_do(tmp_path: Path) -> None:
     assert run(bundles.script(MODULES, "main.js")) == SAID
 
 
+def test_a_script_for_a_strangers_page_leaves_no_names_there() -> None:
+    """Two of them on one page would be in each other's way."""
+    modules = {name: text.replace("await later()", '"later"') for name, text in MODULES.items()}
+    one = bundles.script(modules, "main.js", classic=True)
+    assert run(one + one) == SAID + SAID
+
+
 @pytest.mark.parametrize(
     ("modules", "said"),
     [
         ({"a.js": 'import { b } from "./b.js";'}, "a.js imports b.js, which is not there"),
         ({"a.js": 'import { b } from "./b.js";', "b.js": 'import "./a.js";'}, "a.js imports itself, by way of b.js"),
+        ({"a.js": 'import { b } from "./b.js";', "b.js": "const b = 1;"}, "a.js imports b, which b.js does not export"),
         ({"a.js": 'import b from "./b.js";'}, "a.js: `import`"),
         ({"a.js": 'import * as b from "./b.js";'}, "a.js: `import`"),
         ({"a.js": 'import { b } from "b";'}, "a.js: `import`"),

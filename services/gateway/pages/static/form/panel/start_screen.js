@@ -1,6 +1,6 @@
 // What signers read first: who wants what of them, and until when. The server has written it (signing/start.html), so that it can be
 // read before this script is there; here it becomes part of the form.
-import { button } from "../dom.js";
+import { button, el } from "../dom.js";
 import { MOMENT } from "../reader.js";
 import { count, locale, t } from "../texts.js";
 
@@ -27,7 +27,7 @@ export function fillStartScreen(screen, state) {
   if (part("asks")) part("asks").textContent = t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name });
   if (part("task")) part("task").textContent = whatToDo(state);
   part("until").hidden = !form.expire_at;
-  if (form.expire_at) part("time").textContent = moment(form.expire_at);
+  if (form.expire_at) part("time").replaceChildren(moment(form.expire_at));
 }
 
 /** True once, when Start was pressed before there was a script. */
@@ -38,8 +38,8 @@ export function startedEarly() {
 }
 
 /** A moment in the reader's own time, with its zone. */
-function moment(iso) {
-  return new Intl.DateTimeFormat(locale, MOMENT).format(new Date(iso));
+export function moment(iso) {
+  return el("time", { datetime: iso }, new Intl.DateTimeFormat(locale, MOMENT).format(new Date(iso)));
 }
 
 function whatToDo(state) {
