@@ -137,6 +137,8 @@ class Account(Tolerant):
     and the pictures are what recipients see who have none of their own (4.9); ``logo`` and ``stamp`` are what was fetched.
     ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone; and whether there is
     an identity provider, and one that vouches for identities as a qualified electronic signature needs them (``qes``).
+    ``frame_ancestors`` are the sites that may show signing pages in a frame, ``accent_color`` is that of buttons and links;
+    only the gateway reads them.
     """
 
     name: str = "Countersign"
@@ -163,6 +165,8 @@ class Account(Tolerant):
     logo: BlobRef | None = None
     stamp: BlobRef | None = None
     reminders: Reminders = Field(default_factory=Reminders)
+    frame_ancestors: list[str] = Field(default_factory=list)
+    accent_color: str = ""
 
 
 class Area(Tolerant):

@@ -53,7 +53,10 @@ class Settings(ServiceSettings):
     trusted_proxies: str = Field(
         default="127.0.0.1/32,::1/128", description="comma-separated CIDRs of proxies whose X-Forwarded-For is believed"
     )
-    frame_ancestors: str = Field(default="", description="sources that may frame the signing page (CSP); empty: none")
+    frame_ancestors: str = Field(
+        default="",
+        description="sites that may frame signing pages (sources of CSP), where the account says nothing; empty: none",
+    )
     pages_as_modules: bool = Field(
         default=False,
         description="serve the scripts and style sheets of pages one by one as they are written: to debug them",
@@ -227,6 +230,7 @@ class Settings(ServiceSettings):
             with_file_links=self.account_with_file_links,
             with_certification=self.account_with_certification,
             bcc_emails=self.account_bcc_emails,
+            frame_ancestors=[source for source in self.frame_ancestors.split() if source != "'none'"],
             sms_available=self.sms_url is not None or self.smtp_url is None,
             phone_codes_available=self.account_phone_otp_webhook_url is not None,
             identity_checks_available=self.identity_provider is not None,

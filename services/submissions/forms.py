@@ -217,6 +217,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
         account_name=brand.name,
         logo_url=links.to(brand.logo, "logo.png") if brand.logo else None,
+        submission_id=row.id,
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,

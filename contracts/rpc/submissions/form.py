@@ -85,6 +85,7 @@ class SigningForm(Tolerant):
     submitter_name: str | None = None
     submitter_email: str | None = None
     role: str
+    submission_id: int | None = None
     sender_name: str | None = None
     locale: str = "en-US"
     lang: str | None = None

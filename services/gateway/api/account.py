@@ -11,7 +11,7 @@ from contracts.providers import CERTSIGN
 from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
-from services.gateway.accounts import commands, phone_otp, provider_checks, providers, queries
+from services.gateway.accounts import commands, framing, phone_otp, provider_checks, providers, queries
 from services.gateway.accounts.account_pictures import PICTURES
 from services.gateway.api import branding
 from services.gateway.api.requests import repeats
@@ -82,6 +82,10 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     for name in ("name", "bcc_emails", "company_name"):
         if changes.get(name):
             changes[name] = changes[name].strip()
+    if changes.get("frame_ancestors") is not None:
+        changes["frame_ancestors"] = framing.sites(changes["frame_ancestors"])
+    if changes.get("accent_color") is not None:
+        changes["accent_color"] = framing.accent(changes["accent_color"])
     if "reminders" in changes:
         changes["reminders"] = _reminders(changes["reminders"] or {})
     changes |= await branding.pictures(context, exchange, changes, await context.account())

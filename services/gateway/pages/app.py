@@ -29,6 +29,7 @@ from services.gateway.pages import (
 )
 from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
+from services.gateway.pages.answering.framing import accent, colors, framers
 from services.gateway.pages.answering.static_files import StaticFiles
 from services.gateway.pages.texts import for_reader, offered
 
@@ -36,7 +37,7 @@ log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
 _SECRET_PATHS = ("/s/", "/d/", "/e/")
-_EXACT_PATHS = ("/", "/verify", "/language", "/favicon.ico", "/robots.txt")
+_EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
@@ -101,7 +102,7 @@ def create_pages(
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
     _errors(app)
-    _headers(app, settings.frame_ancestors.strip() or "'none'")
+    _headers(app, context)
     return app
 
 
@@ -117,6 +118,22 @@ def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) 
     @app.get("/static/<version>/<path:name>")
     def static(version: str, name: str) -> flask.Response:
         return own_files.answer(version, name)
+
+    @app.get("/static/<digits>/account.css")
+    def account_colors(digits: str) -> flask.Response:
+        if (sheet := colors(digits)) is None:
+            flask.abort(404)
+        return flask.Response(
+            sheet, mimetype="text/css", headers={"Cache-Control": "public, max-age=31536000, immutable"}
+        )
+
+    @app.get("/embed.js")
+    def embed() -> flask.Response:
+        return own_files.for_others("embed.js")
+
+    @app.get("/js/form.js")
+    def peer_form() -> flask.Response:
+        return own_files.for_others("peer_form.js")
 
     @app.get("/favicon.ico")
     def icon() -> flask.Response:
@@ -145,6 +162,8 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
             "languages": offered(),
             "here": context.root + (flask.request.full_path if public else flask.request.path),
             "root": context.root,
+            "framers": " ".join(framers(context)),
+            "accent": accent(context),
             "own": lambda name: f"{context.root}/static/{own_files.address(name)}",
         }
 
@@ -205,7 +224,7 @@ def _kind(status: int, details: list[dict[str, Any]] | None) -> str:
     return str(status if status in _ERROR_PAGES else 500)
 
 
-def _headers(app: flask.Flask, frame_ancestors: str) -> None:
+def _headers(app: flask.Flask, context: PagesContext) -> None:
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
@@ -215,14 +234,16 @@ def _headers(app: flask.Flask, frame_ancestors: str) -> None:
     def protect(answer: flask.Response) -> flask.Response:
         headers = answer.headers
         is_page = "Content-Security-Policy" not in headers
+        # What is no page is framed by nobody, and needs no look at the account.
+        sites = framers(context) if is_page and answer.mimetype == "text/html" else []
         frames = "; frame-src 'self'" if flask.g.get("frames_own_pages") else ""
-        headers.setdefault("Content-Security-Policy", policy + frame_ancestors + frames)
+        headers.setdefault("Content-Security-Policy", policy + (" ".join(sites) or "'none'") + frames)
         headers.setdefault("Cache-Control", "no-store")
         headers["Referrer-Policy"] = "no-referrer"
         headers["X-Robots-Tag"] = "noindex, nofollow"
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Permissions-Policy"] = "geolocation=(), microphone=(), payment=()"
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
-        if is_page and frame_ancestors == "'none'":
+        if is_page and not sites:
             headers["X-Frame-Options"] = "DENY"
         return answer

@@ -13,6 +13,7 @@ from contracts.rpc import submissions
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.framing import framers
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import COOKIE, visit
 
@@ -73,7 +74,7 @@ def keep_value(
     it there, too: then it is kept apart for each of those sites (partitioned).
     """
     secure = context.settings.base_url.startswith("https://")
-    framed = secure and context.settings.frame_ancestors.strip() not in ("", "'none'")
+    framed = secure and bool(framers(context))
     answer.set_cookie(
         name,
         value,

@@ -5,6 +5,8 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 
+from tests.support.services.suite import wait_until
+
 SLOW_3G = {"latency": 400, "downloadThroughput": 400_000 / 8, "uploadThroughput": 400_000 / 8}
 """Milliseconds that a request takes to come back, bytes a second."""
 
@@ -86,7 +88,7 @@ def cost(context: BrowserContext, url: str, *, network: dict[str, float] | None 
     session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     page.add_init_script(_WATCH)
     page.goto(url, timeout=120_000)
-    page.wait_for_function("globalThis.__seen?.page !== undefined", timeout=120_000)
+    wait_until(lambda: page.evaluate("globalThis.__seen.page !== undefined"), within=120, what="the first page")
     settled(page)
     seen = page.evaluate("globalThis.__seen")
     page.close()

@@ -28,8 +28,8 @@ class CannotBundle(Exception):
 
 
 def script(modules: Mapping[str, str], entry: str, *, classic: bool = False) -> str:
-    """Return the module ``entry`` with everything that it imports, as one script. ``modules``: their text by path. ``classic``: it
-    is no module for the page that loads it, and must leave no names there.
+    """Return the module ``entry`` with everything that it imports, as one script. ``modules``: their text by path. ``classic``:
+    it is no module for the page that loads it, and must leave no names there.
 
     A module becomes a function that is called once and returns what it exports, in the order in which a browser runs them. The
     entry, which nothing imports, is a block, because it may await.

@@ -21,8 +21,7 @@ class Secret(Protocol):
 class PagesSettings(Protocol):
     """The settings that the pages read.
 
-    ``trusted_proxies``: comma-separated CIDRs whose ``X-Forwarded-For`` is believed. ``frame_ancestors``: sources of
-    the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at
+    ``trusted_proxies``: comma-separated CIDRs whose ``X-Forwarded-For`` is believed. ``smtp_url`` empty: mails are shown at
     ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
     bytes is the limit of one upload. ``var_dir``: the folder of local state, where there is one. ``local_provider_url``,
     ``local_stamp_issuer_url``: pages of providers that are tried on this machine, empty where there are none.
@@ -37,8 +36,6 @@ class PagesSettings(Protocol):
     def smtp_url(self) -> Any: ...
     @property
     def trusted_proxies(self) -> str: ...
-    @property
-    def frame_ancestors(self) -> str: ...
     @property
     def pages_as_modules(self) -> bool: ...
     @property

@@ -29,6 +29,9 @@ ENTRIES = (
 )
 """What pages name: each is made into one file, with all that it imports."""
 
+FOR_OTHERS = ("embed.js", "peer_form.js")
+"""What pages of other sites load: made in the same way, at an address that stays."""
+
 _FOLDER = Path(__file__).parents[1] / "static"
 
 
@@ -67,14 +70,30 @@ class StaticFiles:
         file = self.files.get(name)
         if file is None:
             flask.abort(404)
-        encoding = encodings.chosen(flask.request.headers.get("Accept-Encoding", ""))
-        answer = flask.Response(file.in_encoding(encoding), mimetype=file.media_type)
-        if encoding:
-            answer.headers["Content-Encoding"] = encoding
-        answer.headers["Vary"] = "Accept-Encoding"
+        answer = _encoded(file)
         current = version == file.version
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if current else "no-store"
         return answer
+
+    def for_others(self, name: str) -> flask.Response:
+        """A script that any site may load. It is asked for again after an hour, and not sent again when it is the same."""
+        file = self.files[_made(name)]
+        answer = _encoded(file)
+        answer.headers["Cache-Control"] = "public, max-age=3600"
+        answer.headers["Access-Control-Allow-Origin"] = "*"
+        answer.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        answer.set_etag(f"{file.version}-{answer.headers.get('Content-Encoding', 'plain')}")
+        return answer.make_conditional(flask.request)  # type: ignore[return-value]
+
+
+def _encoded(file: StaticFile) -> flask.Response:
+    """The file in the coding that the client takes."""
+    encoding = encodings.chosen(flask.request.headers.get("Accept-Encoding", ""))
+    answer = flask.Response(file.in_encoding(encoding), mimetype=file.media_type)
+    if encoding:
+        answer.headers["Content-Encoding"] = encoding
+    answer.headers["Vary"] = "Accept-Encoding"
+    return answer
 
 
 @cache
@@ -89,6 +108,9 @@ def _files() -> dict[str, StaticFile]:
     files = {name: _file(name, text, version) for name, text in written.items()}
     for name in ENTRIES:
         text = bundles.script(written, name) if name.endswith(".js") else bundles.style_sheet(written, name)
+        files[_made(name)] = _file(_made(name), text, _digest(text))
+    for name in FOR_OTHERS:
+        text = bundles.script(written, name, classic=True)
         files[_made(name)] = _file(_made(name), text, _digest(text))
     return files
 

@@ -1,4 +1,5 @@
 // Before the document: asks for the code that was sent to the signer.
+import "./form/embedding.js";
 import "./language.js";
 import "./state.js";
 import { get } from "./form/server/calls.js";

@@ -1,4 +1,5 @@
 // After signing: waits until the sealed documents are there, then offers them.
+import "./form/embedding.js";
 import "./language.js";
 import { get, pause, Refused } from "./form/server/calls.js";
 import { el } from "./form/dom.js";

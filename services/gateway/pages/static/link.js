@@ -1,6 +1,7 @@
 // A shared link: visitors say who they are, pass a code where one is asked for, and get a form of their own.
 import "./language.js";
 import { codeForm } from "./code_form.js";
+import { onWishes } from "./form/embedding.js";
 import { newRequestId, post, Refused, Unreachable } from "./form/server/calls.js";
 import { t } from "./form/texts.js";
 
@@ -27,6 +28,13 @@ if (code) {
     onField: say,
   });
 }
+
+// A page around this one may know who they are. Whoever is known begins at once, as long as no code is asked for.
+onWishes(({ prefill }) => {
+  const fields = [...form.querySelectorAll("input")].filter(({ name, value }) => !value && typeof prefill?.[name] === "string");
+  for (const input of fields) input.value = prefill[input.name].slice(0, input.maxLength);
+  if (fields.length && !code && [...form.querySelectorAll("input")].every(({ value }) => value.trim())) start();
+});
 
 async function start() {
   if (busy || !complete()) return;

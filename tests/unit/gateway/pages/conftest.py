@@ -15,7 +15,7 @@ from contracts.rpc import Rpc, rendering, submissions
 from contracts.rpc.submissions.form import SigningForm
 from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
-from contracts.types import Attachment
+from contracts.types import Account, Attachment
 from services.gateway.pages.app import create_pages
 
 SLUG = "k3VtR9mQzXw2LpHbN7Yc4D"
@@ -31,7 +31,6 @@ class Settings:
     var_dir: Path | None = None
     local_provider_url: str = ""
     local_stamp_issuer_url: str = ""
-    frame_ancestors: str = ""
     pages_as_modules: bool = False
     max_file_size: int = 1024 * 1024
 
@@ -102,8 +101,9 @@ MakePages = Callable[..., flask.Flask]
 
 @pytest.fixture
 def make_pages(bus: RecordingBus, blobs: BlobStore) -> MakePages:
-    def make(**settings: Any) -> flask.Flask:
-        return create_pages(Settings(**settings), bus, blobs, lambda token: token == KEY)
+    def make(account: Account | None = None, **settings: Any) -> flask.Flask:
+        own = account or Account()
+        return create_pages(Settings(**settings), bus, blobs, lambda token: token == KEY, account=lambda: own)
 
     return make
 

@@ -9,7 +9,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import submissions
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.runtime.clock import now
-from contracts.types import PageSize
+from contracts.types import Account, PageSize
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 UNTIL = now() + timedelta(hours=12)
@@ -68,7 +68,7 @@ def test_a_code_is_sent_and_checked_and_the_proof_kept_for_this_form_only(client
 
 
 def test_where_other_sites_frame_the_page_the_cookie_goes_there_too(make_pages: MakePages, codes: RecordingBus) -> None:
-    framed = make_pages(frame_ancestors="https://portal.example").test_client()
+    framed = make_pages(Account(frame_ancestors=["https://portal.example"])).test_client()
     cookie = framed.post(f"/s/{SLUG}/code", json={"request_id": "r", "code": "1"}).headers["Set-Cookie"]
     assert "SameSite=None" in cookie
     assert "Secure" in cookie

@@ -9,16 +9,17 @@ from typing import Any
 import brotli
 import pytest
 
-from contracts.errors import not_found
+from contracts.errors import ServiceError, not_found
 from contracts.rpc import notifications, submissions
 from contracts.runtime.clock import now
-from contracts.types import Page, Pagination
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.types import Account, Page, Pagination
 from deploy.suite import PROVIDER_MAILBOX
 from services.gateway.pages import texts
 from services.gateway.pages.answering.static_files import StaticFiles
-from services.gateway.pages.app import serves
+from services.gateway.pages.app import create_pages, serves
 from services.gateway.pages.mail import web_links
-from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus
+from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, Settings
 
 PAGES = Path(texts.__file__).parent
 
@@ -39,10 +40,51 @@ def test_headers_on_everything(client: Any, path: str) -> None:
     assert "no-store" in headers["Cache-Control"] or "immutable" in headers["Cache-Control"]
 
 
-def test_who_may_frame_the_page_is_a_setting(make_pages: MakePages) -> None:
-    headers = make_pages(frame_ancestors="https://app.example 'self'").test_client().get(f"/s/{SLUG}").headers
-    assert headers["Content-Security-Policy"].endswith("frame-ancestors https://app.example 'self'")
-    assert "X-Frame-Options" not in headers
+def test_the_account_says_who_may_frame_a_signers_page_and_no_other(make_pages: MakePages) -> None:
+    client = make_pages(Account(frame_ancestors=["https://app.example", "'self'"])).test_client()
+    page = client.get(f"/s/{SLUG}")
+    assert page.headers["Content-Security-Policy"].endswith("; frame-ancestors https://app.example 'self'")
+    assert "X-Frame-Options" not in page.headers
+    assert '<meta name="countersign-framers" content="https://app.example &#39;self&#39;">' in page.text
+    for path in ("/", "/verify", f"/s/{SLUG}/form", "/static/175c4c/account.css", "/embed.js", "/nothing"):
+        answer = client.get(path)
+        assert answer.headers["Content-Security-Policy"].endswith("; frame-ancestors 'none'"), path
+        assert answer.headers["X-Frame-Options"] == "DENY", path
+        assert "countersign-framers" not in answer.text, path
+
+
+def test_when_the_account_cannot_be_read_nobody_frames_a_page(bus: RecordingBus, blobs: BlobStore) -> None:
+    def unreadable() -> Account:
+        raise ServiceError("unavailable", "The database is not reachable")
+
+    client = create_pages(Settings(), bus, blobs, lambda _token: False, account=unreadable).test_client()
+    answer = client.get(f"/s/{SLUG}")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Security-Policy"].endswith("; frame-ancestors 'none'")
+
+
+def test_the_pages_have_the_colour_of_the_account(make_pages: MakePages) -> None:
+    client = make_pages(Account(accent_color="#7a1fa2")).test_client()
+    assert '<link rel="stylesheet" href="/static/7a1fa2/account.css">' in client.get(f"/s/{SLUG}").text
+    assert "account.css" not in client.get("/verify").text
+    sheet = client.get("/static/7a1fa2/account.css")
+    assert sheet.mimetype == "text/css"
+    assert sheet.text.startswith(":root{--accent:#7a1fa2;--accent-dark:rgb(89 23 118);")
+    for wrong in ("7a1fa", "7A1FA2", "zzzzzz", "7a1fa2;}"):
+        assert client.get(f"/static/{wrong}/account.css").status_code == 404
+    assert "account.css" not in make_pages().test_client().get(f"/s/{SLUG}").text
+
+
+@pytest.mark.parametrize("path", ["/embed.js", "/js/form.js"])
+def test_what_other_sites_load_is_small_and_asked_for_again(client: Any, path: str) -> None:
+    first = client.get(path, headers={"Accept-Encoding": "gzip"})
+    assert len(gzip.decompress(first.data)) < 5 * 1024  # also when it is not compressed
+    assert first.headers["Access-Control-Allow-Origin"] == "*"
+    assert first.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    tag = first.headers["ETag"]
+    same = client.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": tag})
+    assert (same.status_code, same.data) == (304, b"")
+    assert client.get(path, headers={"If-None-Match": tag}).status_code == 200  # in another coding other bytes
 
 
 def test_no_page_needs_what_the_policy_forbids() -> None:

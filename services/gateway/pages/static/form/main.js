@@ -6,6 +6,7 @@ import { Live } from "./live/live.js";
 import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
 import { announce, dataOf, el } from "./dom.js";
+import { framed, tell, who } from "./embedding.js";
 import { DocumentView } from "./document/document_view.js";
 import { Drafts } from "./server/drafts.js";
 import { FormState } from "./form_state.js";
@@ -125,9 +126,16 @@ async function lookAgain(error) {
   location.reload();
 }
 
+/** The signer's own answers, for a page around this one. What was attached or signed stays here. */
+function valuesByName() {
+  const said = state.steps().filter(({ name, uuid }) => name && !state.attachments.has([state.value(uuid)].flat()[0]));
+  return Object.fromEntries(said.map(({ name, uuid }) => [name, state.value(uuid)]));
+}
+
 async function done() {
   const address = form.completed_redirect_url;
-  if (!address) {
+  tell("completed", { ...who(valuesByName()), redirect_url: address });
+  if (!address || framed) {
     showState();
     return;
   }

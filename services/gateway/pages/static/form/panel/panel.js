@@ -4,6 +4,7 @@ import { CONTROLS } from "../controls/index.js";
 import { isEmpty } from "../values/conditions.js";
 import { refuseWithoutConsent } from "./consent.js";
 import { announce, button, cleanedHtml, el } from "../dom.js";
+import { tell, who } from "../embedding.js";
 import { mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
@@ -35,6 +36,7 @@ export class Panel {
   /** From the first field, or from where they left off: where this tab was, else the first field that needs an answer or the
       one after the last answer. */
   start() {
+    tell("started", who());
     const steps = this.state.steps();
     let number = Math.max(0, steps.findIndex(({ uuid }) => uuid === this.state.drafts.place));
     if (!this.state.drafts.place && this.state.resumed) {

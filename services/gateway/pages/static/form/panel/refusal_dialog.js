@@ -1,6 +1,7 @@
 // Declining, or being the wrong person: asked once more, with a reason.
 import { newRequestId, persistently, post, Refused } from "../server/calls.js";
 import { button, el } from "../dom.js";
+import { tell, who } from "../embedding.js";
 import { t } from "../texts.js";
 
 const WAITS = [1_000, 2_000, 4_000];
@@ -33,6 +34,7 @@ export function openRefusalDialog(kind, opener, saver, onChanged) {
     try {
       await saver.stop();
       await persistently(() => post(kind, { request_id: requestId, reason: reason.value }), WAITS);
+      if (kind === "decline") tell("declined", who());
       onChanged();
     } catch (error) {
       if (error instanceof Refused && error.formChanged) return onChanged();

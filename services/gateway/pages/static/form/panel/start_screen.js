@@ -27,7 +27,7 @@ export function fillStartScreen(screen, state) {
   if (part("asks")) part("asks").textContent = t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name });
   if (part("task")) part("task").textContent = whatToDo(state);
   part("until").hidden = !form.expire_at;
-  if (form.expire_at) part("time").replaceChildren(moment(form.expire_at));
+  part("until").replaceChildren(...(form.expire_at ? [`${t("start.until")} `, moment(form.expire_at)] : []));
 }
 
 /** True once, when Start was pressed before there was a script. */
