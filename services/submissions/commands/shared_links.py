@@ -233,7 +233,10 @@ def _begun(
     if challenge is None and signer != (_same(contact.email), _same(contact.name), contact.phone):
         return None  # somebody else at the same browser
     submission = store.lock(session, row.submission_id)
-    if submission is None or submission.state.form_state(row.id, now) is not FormState.OPEN:
+    if submission is None or submission.state.form_state(row.id, now) not in (
+        FormState.OPEN,
+        FormState.CONFIRMING,
+    ):
         return None
     return row.slug
 

@@ -79,7 +79,11 @@ def remind(session: Session, reminder: ReminderRow, site: Site, now: datetime) -
     if session.scalar(sa.select(ReminderRow.id).where(ReminderRow.id == reminder.id)) is None:
         return False  # it was planned for a link that has been replaced since
     state = submission.state.form_state(submitter.id, now)
-    if state is not FormState.OPEN or submitter.invited_at is None or not mails.wants_mail(submitter):
+    if (
+        state not in (FormState.OPEN, FormState.CONFIRMING)
+        or submitter.invited_at is None
+        or not mails.wants_mail(submitter)
+    ):
         return False
     kinds = {field.type for field in submission.fields_of(submitter)}
     due = ReminderDue(

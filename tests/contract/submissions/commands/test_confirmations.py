@@ -11,11 +11,12 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.submissions import confirmation as confirming
 from contracts.rpc.submissions import form, visit
 from contracts.runtime.clock import uuid7
-from contracts.types import SignerCertificate, Submission
+from contracts.types import Account, Reminders, SignerCertificate, Submission
 from services.submissions import forms
 from services.submissions.commands import confirmation as commands
 from services.submissions.commands import followups, providers, submissions
-from services.submissions.models import SubmitterRow
+from services.submissions.models import ReminderRow, SubmitterRow
+from services.submissions.outgoing import reminders
 from tests.support.material.submissions import (
     ADMIN,
     NOW,
@@ -371,3 +372,14 @@ def test_values_that_were_changed_in_the_database_are_not_what_was_locked(desk: 
     seen = desk.get(submission.id).submitters[0]
     assert (seen.status, seen.identity_status) == ("pending", "failed")
     assert desk.count("confirmation.left") == 1
+
+
+def test_whoever_left_while_it_was_confirmed_is_reminded(desk: Desk) -> None:
+    delays = Reminders(first="one_hour")
+    submission = made(desk, account=Account(reminders=delays))
+    first = submission.submitters[0]
+    start(desk, first.slug or "")
+    (row,) = desk.rows(f"SELECT id FROM reminders WHERE submitter_id = {first.id}")
+    leased = ReminderRow(id=row.id, submission_id=submission.id, submitter_id=first.id, number=1)
+    desk.now += timedelta(hours=1)
+    assert desk.database.write(reminders.remind, leased, SITE, desk.now)
