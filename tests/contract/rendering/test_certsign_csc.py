@@ -113,6 +113,10 @@ def test_it_was_away_and_all_go_on_when_it_is_back(suite: Suite, provider: Provi
     assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
 
 
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""What is tested there is when whom is called, of which databases know nothing."""
+
+
 class Hour:
     """An hour in steps, as breakers and rows see it: nobody waits for it."""
 
@@ -135,6 +139,7 @@ _MOST_CALLS_IN_AN_HOUR = 3600 / breaker.LONGEST_PAUSE + 10
 """One for each pause, and those before the pauses were that long."""
 
 
+@ON_SQLITE
 def test_an_hour_without_a_provider_of_certificates_ends_within_a_minute_and_nobody_hammers_it(
     suite: Suite, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +157,7 @@ def test_an_hour_without_a_provider_of_certificates_ends_within_a_minute_and_nob
     assert sum(provider.signing.record.counts().values()) == submissions
 
 
+@ON_SQLITE
 def test_an_hour_without_a_provider_of_stamps_ends_within_a_minute_and_nobody_hammers_it(
     database: Database,
     blobs: BlobStore,
