@@ -37,7 +37,8 @@ KINDS = ("prepared", "signed")
 @dataclass(frozen=True)
 class Base:
     """What a document is for the next signer: the ``file`` that was signed last, what was drawn into it so far (``drawn``, as
-    rows keep it), and of which fields (uuids)."""
+    rows keep it), and of which fields (uuids). Pictures were seen when it was signed, and are in its bytes, which stay: only
+    those of the last drawing can be told from a file."""
 
     file: BlobRef
     pages: int
@@ -108,7 +109,7 @@ def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
                 level=signing.level,
                 conformance=signing.conformance if before is None else before.conformance,
                 confirmation=confirmation_id,
-                drawn=[*(before.drawn if before else ()), *signing.drawn],
+                drawn=[*(before.drawn if before else ()), *({**one, "picture": None} for one in signing.drawn)],
                 fields=(before.fields if before else frozenset()) | frozenset(signing.fields),
             )
     return found

@@ -316,6 +316,8 @@ class ConfirmWork:
             signed = cms.Signed(signing.attributes, signing.signature)
             data, notices = self._stamped(run.row, sealer, unsigned, signed)
             base = bases.get(signing.document)
+            if base is not None and not data.startswith(self._blobs.get(base.file)):
+                raise _NotKnown("the file does not begin with what the signer before has signed")
             drawn = DRAWN.validate_python([*(base.drawn if base else ()), *signing.drawn])
             level = sealer.check(data, pages=signing.pages, drawn=drawn, fields=fields)
             key = self._key(run.row, signing.number, "signed")

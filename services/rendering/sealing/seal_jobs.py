@@ -462,6 +462,8 @@ class _Attempt:
             data = self._blobs.get(document.file if base is None else base.file)
             filled = self._renderer.fill_and_reserve(request, document.uuid, data, attachments, place)
             sealed = self._sign(filled.reserved, assurance)
+            if base is not None and not sealed.startswith(data):
+                raise JobFailed("fill_and_reserve", "the sealed file does not begin with what signers have signed")
             before = DRAWN.validate_python(base.drawn) if base is not None else []
             drawn, conformance, sealer, signature = [*before, *filled.drawn], filled.conformance, self._sealer, None
         # What is kept for its stamps is archived after them.

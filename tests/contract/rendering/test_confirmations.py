@@ -112,7 +112,7 @@ def test_two_signers_sign_one_after_the_other_and_the_seal_follows(
     assert signer.subject
     assert signer.issuer
     drawn = [suite.database.read(confirmations.signings, name)[0].fields for name in ("c1", "c2")]
-    assert [len(fields) for fields in drawn] == [3, 2]
+    assert [len(fields) for fields in drawn] == [4, 2]
     assert not set(drawn[0]) & set(drawn[1]), "what was drawn once is not drawn again"
     sealed = suite.seal(request, "c1", "c2")
     made = provider.signing.record.counts()

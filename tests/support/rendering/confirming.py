@@ -247,12 +247,14 @@ def confirmation_order(
 
 
 def two_signers(blobs: BlobStore, *files: bytes, **more: Any) -> SealRequest:
-    """Values of two signers: the second has the last two of them."""
+    """Values of two signers, each with a signature that is seen: the second has the last two of them."""
     request = seal_request(blobs, *files, **more)
-    values = [
-        value.model_copy(update={"submitter_id": 1 if number < len(request.values) - 2 else 2})
-        for number, value in enumerate(request.values)
-    ]
+    *of_first, ticked, signature = request.values
+    areas = [area.model_copy(update={"y": area.y + 0.15}) for area in signature.field.areas]
+    field = signature.field.model_copy(update={"uuid": "of-the-first", "name": "Their signature", "areas": areas})
+    of_first.append(signature.model_copy(update={"field": field}))
+    values = [value.model_copy(update={"submitter_id": 1}) for value in of_first]
+    values += [value.model_copy(update={"submitter_id": 2}) for value in (ticked, signature)]
     return request.model_copy(update={"values": values})
 
 
