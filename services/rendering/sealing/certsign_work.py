@@ -186,7 +186,7 @@ class CertsignWork:
         credential = self._unless_pending(run, _CREDENTIAL, answer)
         anchors = [*self._workshop.provider_anchors, *anchors_of(run.settings)]
         try:
-            signatory = self._workshop.renderer.check_chain(credential.chain, credential.mechanisms, anchors, now())
+            signatory = self._workshop.signatory(credential.chain, credential.mechanisms, anchors, now())
         except JobRefused as refused:
             raise ProviderFailed("certificate", refused.reason, retryable=False) from refused
         self._workshop.provider_sealer(ProviderIdentity(signatory)).refuse_revoked(now())

@@ -1,7 +1,10 @@
 """What works on files, put together from the settings: children, key, certificates, time-stamps."""
 
 import threading
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from prometheus_client import Gauge
@@ -14,7 +17,7 @@ from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol import Mechanism, Signatory
 from services.rendering.settings import Settings
 from services.rendering.signatures.archiving import Archiver
 from services.rendering.signatures.sealer import ProviderSealer, Sealer
@@ -28,6 +31,7 @@ _WARN_BEFORE_DAYS = 60
 _OFFICE_IDLE = 600.0
 """Seconds that LibreOffice (240 MB) is kept when there is nothing to do."""
 
+_CHECKED_FOR = timedelta(minutes=1)
 _KNOWN_SEALERS = 20
 """Certificates of providers of which it is remembered who proves that they were not revoked."""
 
@@ -41,6 +45,7 @@ class Workshop:
         self._lock = threading.Lock()
         self._children_started = False
         self._sealers_lock = threading.Lock()
+        self._signatories: dict[tuple[Any, ...], tuple[datetime, Signatory]] = {}
         self._provider_sealers: dict[tuple[str, Mechanism], ProviderSealer] = {}
 
     def open(self) -> "Workshop":
@@ -137,6 +142,21 @@ class Workshop:
             *certificates.read_anchors(settings.certsign_trust_dir),
             *certificates.read_anchors(settings.trust_anchors_dir),
         ]
+
+    def signatory(
+        self, chain: Sequence[bytes], mechanisms: Sequence[Mechanism], anchors: Sequence[bytes], moment: datetime
+    ) -> Signatory:
+        """Who signs with this chain of a provider, which has to end in one of the anchors. What a child has found is good for a
+        minute: many submissions ask at once. Raises JobRefused, and what else children raise."""
+        key = (tuple(chain), tuple(mechanisms), tuple(anchors))
+        with self._sealers_lock:
+            known = self._signatories.get(key)
+        if known is not None and moment - _CHECKED_FOR < known[0] <= moment < known[1].valid_to:
+            return known[1]
+        found = self.renderer.check_chain(chain, mechanisms, anchors, moment)
+        with self._sealers_lock:
+            self._signatories = {**dict(list(self._signatories.items())[-_KNOWN_SEALERS:]), key: (moment, found)}
+        return found
 
     @cached_property
     def renderer(self) -> Renderer:

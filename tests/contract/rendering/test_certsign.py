@@ -380,6 +380,22 @@ def test_signatures_that_take_a_while_are_polled_for(suite: Suite, tmp_path: Pat
     assert [state.status for state in suite.states()] == ["signed"]
 
 
+def test_many_submissions_have_the_same_chain_checked_once_each_for_its_own_anchors(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderer, checked = suite.workshop.renderer, list[Any]()
+    really = renderer.check_chain
+    monkeypatch.setattr(renderer, "check_chain", lambda *given: [checked.append(given), really(*given)][1])
+    for number in range(3):
+        asked(suite, seal_id=f"seal-{number + 1}")
+        suite.run()
+    assert len(checked) == 1
+    asked(suite, seal_id="seal-4", certsign=ordered(identity("Somebody Else")))
+    suite.run()
+    assert [state.status for state in suite.states()] == ["signed"] * 3 + ["failed"]
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
+
+
 def test_a_certificate_that_nobody_trusts_signs_nothing(suite: Suite) -> None:
     asked(suite, certsign=ordered(identity("Somebody Else")))
     suite.run()
