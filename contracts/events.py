@@ -76,7 +76,8 @@ class Recipient(Tolerant):
     """A party, as mails speak of them. ``values`` by field name, None where there is none yet, for the message variables.
     ``company_name`` and ``logo`` are what their own mails show, ``lang`` the language of those (None: the
     account's). ``receipt`` of their completion, with where it can be
-    checked (``receipt_url``), in the mails after it."""
+    checked (``receipt_url``), in the mails after it. ``acts_as`` is what they are asked to do (None of an older version: to
+    sign), ``opened`` that they have looked at it, ``completed_by_api`` that the sender has completed it for them."""
 
     submitter_id: int
     role: str
@@ -92,6 +93,9 @@ class Recipient(Tolerant):
     lang: str | None = None
     receipt: str | None = None
     receipt_url: str | None = None
+    acts_as: str | None = None
+    opened: bool = False
+    completed_by_api: bool = False
 
 
 class MailContext(Tolerant):
@@ -184,8 +188,16 @@ class MailedFile(Tolerant):
     link: DocumentLink
 
 
+class SentCopyMails(Tolerant):
+    """The submission was sent: those who get a copy of that (``cc``) are told to whom, with the documents as they are."""
+
+    context: MailContext
+    documents: list[MailedFile]
+    cc: list[str]
+
+
 class CompletionMails(Tolerant):
-    """The submission is completed: tell the sender and BCCs, send copies to the signers (specification 2.8)."""
+    """The submission is completed: tell the sender and BCCs, send copies to the signers (specification 2.8) and to ``cc``."""
 
     context: MailContext
     completed_at: Moment
@@ -193,6 +205,7 @@ class CompletionMails(Tolerant):
     audit_trail: MailedFile
     notify_sender: bool
     bcc: list[str] = Field(default_factory=list)
+    cc: list[str] = Field(default_factory=list)
     sender_attach_documents: bool = True
     sender_attach_audit: bool = True
     copy_signers: bool = True
@@ -342,8 +355,8 @@ class SendingOutcome(Tolerant):
 
 
 class MailOutcome(SendingOutcome):
-    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
-    ``wrong_recipient``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when the mail server took it."""
+    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``sent_copy``, ``completed``, ``documents_copy``,
+    ``declined``, ``wrong_recipient``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when the mail server took it."""
 
 
 class PhoneOutcome(SendingOutcome):
@@ -391,6 +404,7 @@ class Admins(Tolerant):
 
 INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
 REMINDER_DUE = Event("submissions", "reminder.due", ReminderDue)
+SENT_COPY_MAILS_DUE = Event("submissions", "sent_copy_mails.due", SentCopyMails)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
 WRONG_RECIPIENT_MAIL_DUE = Event("submissions", "wrong_recipient_mail.due", WrongRecipientMail)

@@ -434,6 +434,14 @@ class SignerCertificate(Tolerant):
     signed_at: Moment
 
 
+class ActsAs(StrEnum):
+    """What a party is asked to do: to sign, to approve what it sees without a signature, or just to read."""
+
+    SIGNER = "signer"
+    APPROVER = "approver"
+    VIEWER = "viewer"
+
+
 class Submitter(Tolerant):
     """Specification 2.4. ``values`` is keyed by field name; ``uuid`` is the uuid of the role.
 
@@ -472,6 +480,7 @@ class Submitter(Tolerant):
     consent: Consent | None = None
     identity_status: IdentityStatus | None = None
     identity: SignerCertificate | None = None
+    acts_as: str = ActsAs.SIGNER.value
 
 
 StampTarget = Literal["documents", "combined"]

@@ -21,6 +21,7 @@ from contracts.rpc import Rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import (
     Account,
+    ActsAs,
     Area,
     FieldContent,
     FieldDefinition,
@@ -205,6 +206,7 @@ class PartySummary(Tolerant):
     opened_at: Moment | None = None
     completed_at: Moment | None = None
     completed_by_api: str | None = None
+    acts_as: str = ActsAs.SIGNER.value
     decline_reason: str | None = None
     consent: dict[str, Any] | None = None
 

@@ -18,6 +18,7 @@ from contracts.events import (
     ProviderProblem,
     Recipient,
     ReminderDue,
+    SentCopyMails,
     WebhookDisabled,
     WrongRecipientMail,
 )
@@ -32,6 +33,7 @@ class Kind(StrEnum):
     REMINDER = "reminder"
     COMPLETED = "completed"
     DOCUMENTS_COPY = "documents_copy"
+    SENT_COPY = "sent_copy"
     DECLINED = "declined"
     WRONG_RECIPIENT = "wrong_recipient"
     ONE_TIME_CODE = "one_time_code"
@@ -91,6 +93,22 @@ def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue) -> list
     ]
 
 
+def sent_copy(due: SentCopyMails) -> list[Letter]:
+    """Address a letter to each of those who get a copy of what was sent."""
+    context = due.context
+    return [
+        Letter(
+            kind=Kind.SENT_COPY,
+            key=_key(Kind.SENT_COPY, str(context.submission_id), address),
+            to_address=address,
+            reply_to=addresses.replies_to([context.reply_to, context.sender_email], but=address),
+            link=context.submission_link,
+            files=due.documents,
+        )
+        for address in _distinct(address for entry in due.cc for address in addresses.split(entry))
+    ]
+
+
 def completion(due: CompletionMails) -> list[Letter]:
     """Address copies to the signers, the sender's and the BCCs' mails. Whoever is several of these gets one mail, with
     everything that they are entitled to attached."""
@@ -115,6 +133,8 @@ def completion(due: CompletionMails) -> list[Letter]:
             replace(letter(Kind.COMPLETED, address, files), to_name=name, link=context.submission_link)
             for address in addresses.split(context.sender_email)
         ]
+    copied = _copied_files(due, account)
+    letters += [letter(Kind.COMPLETED, address, copied) for entry in due.cc for address in addresses.split(entry)]
     letters += [letter(Kind.COMPLETED, address, files) for entry in due.bcc for address in addresses.split(entry)]
     return _one_per_address(letters)
 

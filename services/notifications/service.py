@@ -35,6 +35,11 @@ class NotificationsService:
     def on_reminder_due(self, envelope: Envelope, data: events.ReminderDue) -> None:
         self._accept("reminder_due", envelope, composing.reminders(data), data.context.submission_id)
 
+    @subscribes(events.SENT_COPY_MAILS_DUE)
+    def on_sent_copy_mails_due(self, envelope: Envelope, data: events.SentCopyMails) -> None:
+        mails = composing.sent_copies(data, self.context.settings.mail_attachment_bytes)
+        self._accept("sent_copy_mails_due", envelope, mails, data.context.submission_id)
+
     @subscribes(events.COMPLETION_MAILS_DUE)
     def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
         mails = composing.completions(data, self.context.settings.mail_attachment_bytes)

@@ -222,6 +222,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         submitter_name=submitter.name,
         submitter_email=submitter.email,
         role=submitter.role,
+        acts_as=present.acts_as(submitter).value,
         sender_name=row.created_by_name,
         locale=account.locale,
         lang=submitter.preferences.get("lang"),

@@ -98,6 +98,7 @@ class NewSubmitter(SubmitterOptions, ConsentOptions):
     order: int | None = None
     roles: list[str] = Field(default_factory=list)
     invite_by: str | None = None
+    acts_as: str | None = None
 
 
 class SubmissionOptions(PartyOptions, ConsentOptions):
@@ -108,6 +109,8 @@ class SubmissionOptions(PartyOptions, ConsentOptions):
     send_email: bool = True
     send_sms: bool = False
     bcc_completed: str | None = None
+    cc_sent: str | None = None
+    cc_completed: str | None = None
     preferences: dict[str, Any] = Field(default_factory=dict)
     variables: dict[str, Any] = Field(default_factory=dict)
 

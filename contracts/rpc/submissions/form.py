@@ -73,6 +73,7 @@ class SigningForm(Tolerant):
     ``shown`` names all that is to be signed, as it is here (``services/submissions/evidence/shown.py``): whoever saves or
     completes sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
     ``lang`` is the language that this signer is spoken to in, as it was asked for; None when nobody has said.
+    ``acts_as`` is what they are asked to do (contracts.types.ActsAs); None of an older version.
     ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
     ``confirm_with``: the signer's last step is a confirmation at this provider (``confirmation``), in place of completing.
     While it is under way ``state`` is ``confirming``: everything is as when it is ``open``, to be looked at only.
@@ -109,6 +110,7 @@ class SigningForm(Tolerant):
     shown: str | None = None
     receipt: str | None = None
     confirm_with: str | None = None
+    acts_as: str | None = None
 
 
 class SaveValues(Visit):
@@ -121,10 +123,12 @@ class SaveValues(Visit):
 
 
 class WordsAbove(Tolerant):
-    """The words that stand above the Complete button, in ``language``: those of the gateway's own page."""
+    """The words that stand above the Complete button, in ``language``: those of the gateway's own page. ``approves``: they
+    are those for who approves and does not sign; None of an older version."""
 
     language: str
     words: str
+    approves: bool | None = None
 
 
 class CompleteForm(SaveValues):

@@ -11,10 +11,10 @@ from contracts.fields.kinds import KINDS
 from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
 from contracts.rpc.submissions.form import FormField, SigningForm
-from contracts.types import Attachment, DocumentLink
+from contracts.types import ActsAs, Attachment, DocumentLink
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.markdown import block_html, inline_html, plain
-from services.gateway.pages.texts import STATEMENT
+from services.gateway.pages.texts import APPROVAL, STATEMENT
 
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
 
@@ -44,7 +44,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Sectio
         **results_json(context, form),
         "completed_redirect_url": redirect["url"] if redirect else None,
         "consent": _consent(form),
-        "statement": texts(STATEMENT),
+        "statement": texts(APPROVAL if form.acts_as == ActsAs.APPROVER else STATEMENT),
         "logo_url": context.local(form.logo_url) if form.logo_url else None,
         "max_file_size": context.settings.max_file_size,
         "identity_provider": context.identity.name if context.identity else None,
@@ -57,7 +57,7 @@ def start_json(form: SigningForm) -> dict[str, Any]:
     of_documents = {document.uuid: document.conditions for document in form.documents if document.conditions}
     gone = hidden(form.fields, of_documents, {field.uuid: field.value for field in form.fields})
     return {
-        "may_complete": any(field.mine for field in form.fields),
+        "may_complete": form.acts_as != ActsAs.VIEWER if form.acts_as else any(field.mine for field in form.fields),
         "steps": sum(field.uuid not in gone for field in mine),
         "resumed": form.go_to_last and any(not is_empty(field.value) for field in mine),
     }

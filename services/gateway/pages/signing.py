@@ -217,7 +217,7 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
     return visit(checked(slug), trusted, body.get("time_zone"), body.get("shown"))
 
 
-def _statement(body: dict[str, Any]) -> dict[str, str] | None:
+def _statement(body: dict[str, Any]) -> dict[str, Any] | None:
     """Return the statement that the page showed above its button. The words must be ours: a page of another version, or
     somebody who makes up words of their own, is shown the form anew."""
     words = page_bodies.text(body, "statement", limit=STATEMENT_LENGTH)

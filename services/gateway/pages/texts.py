@@ -1,5 +1,7 @@
 """The messages of the pages, in the language of whoever reads them."""
 
+from typing import Any
+
 import flask
 
 from contracts.languages import choosing
@@ -9,6 +11,9 @@ from contracts.languages.saying import Language, Section, language_for
 SECTION = "page"
 STATEMENT = "review.statement"
 """The statement above the Complete button. The audit trail states it."""
+
+APPROVAL = "review.statement.approver"
+"""The same for whoever approves and does not sign."""
 
 CHOSEN = "lang"
 """The cookie that keeps the language which a reader chose on a page."""
@@ -32,12 +37,13 @@ def offered() -> list[tuple[str, str]]:
     return sorted(((tag, name_of(tag)) for tag in choosing.languages()), key=lambda one: one[1].casefold())
 
 
-def statement_of(words: str) -> dict[str, str] | None:
-    """Return the statement above the Complete button that has these ``words``, with its ``language``; None when none of ours
-    has."""
+def statement_of(words: str) -> dict[str, Any] | None:
+    """Return the statement above the button of the last step that has these ``words``, with its ``language``, and whether it
+    ``approves``; None when none of ours has."""
     for tag in (*choosing.languages(), choosing.PSEUDO):
-        if language_for(tag).say(SECTION, STATEMENT) == words:
-            return {"language": tag, "words": words}
+        for key in (STATEMENT, APPROVAL):
+            if language_for(tag).say(SECTION, key) == words:
+                return {"language": tag, "words": words, "approves": key == APPROVAL}
     return None
 
 

@@ -23,6 +23,7 @@ from contracts.events import (
     ProviderProblem,
     Recipient,
     ReminderDue,
+    SentCopyMails,
     StampBalanceLow,
     WebhookDisabled,
     WrongRecipientMail,
@@ -31,7 +32,8 @@ from contracts.formats.one_time_code import code_of
 from contracts.languages.formatting import moment
 from contracts.languages.saying import Language, Section, language_for
 from contracts.rpc.submissions.api import Message
-from services.notifications import domain
+from contracts.types import ActsAs
+from services.notifications import addresses, domain
 from services.notifications.addresses import one_line
 from services.notifications.domain import Kind, Letter
 from services.notifications.messages import markdown
@@ -86,6 +88,25 @@ def reminders(due: ReminderDue) -> list[Mail]:
 def completions(due: CompletionMails, most_bytes: int) -> list[Mail]:
     """Files are attached when all that this recipient gets fits, else they are linked."""
     return [_completion(letter, due, most_bytes) for letter in domain.completion(due)]
+
+
+def sent_copies(due: SentCopyMails, most_bytes: int) -> list[Mail]:
+    """Tell who gets a copy of what was sent, to whom it went; with the documents as they are."""
+    language = _language(due.context)
+    return [
+        _with_files(
+            letter,
+            _facts(due.context)
+            | {
+                "name": letter.to_name,
+                "link": letter.link,
+                "parties": _by_deed(due.context.parties, language, done=False),
+                "expires": _expires(due.context, language),
+            },
+            most_bytes,
+        )
+        for letter in domain.sent_copy(due)
+    ]
 
 
 def declines(due: DeclineMail) -> list[Mail]:
@@ -170,23 +191,36 @@ def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[
     return _facts(due.context, letter.party) | {
         "name": letter.to_name,
         "link": letter.link,
-        "does": "sign" if due.needs_signature else "fill_in",
+        "does": _deed(due, letter.party),
         "expires": _expires(due.context, _language(due.context, letter.party)),
     }
 
 
+def _deed(due: InvitationDue | ReminderDue, party: Recipient | None) -> str:
+    """What the party is asked to do, as the keys of messages begin."""
+    if party is not None and party.acts_as in (ActsAs.APPROVER, ActsAs.VIEWER):
+        return "approve" if party.acts_as == ActsAs.APPROVER else "view"
+    return "sign" if due.needs_signature else "fill_in"
+
+
 def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
-    files = list(letter.files)
     reader = letter.party if letter.kind is Kind.DOCUMENTS_COPY else None
     language = _language(due.context, reader)
     facts = _facts(due.context, reader) | {
         "name": letter.to_name,
         "link": letter.link,
-        "parties": [_display_name(party, language) for party in due.context.parties],
+        "parties": _by_deed(due.context.parties, language, done=True),
+        "copies": [address for entry in due.cc for address in addresses.split(entry)],
         "receipt": reader.receipt if reader else None,
         "receipt_url": reader.receipt_url if reader else None,
         "completed": moment(due.completed_at, language.locale, due.context.account.time_zone),
     }
+    return _with_files(letter, facts, most_bytes)
+
+
+def _with_files(letter: Letter, facts: dict[str, Any], most_bytes: int) -> Mail:
+    """Attach the letter's files where they fit, else link to them."""
+    files = list(letter.files)
     linked = _mail(letter, facts | {"attached": [], "linked": _linked(files)})
     if not files or not domain.fits(files, most_bytes):
         return linked
@@ -268,6 +302,22 @@ def _language(context: MailContext, reader: Recipient | None = None) -> Language
 def _display_name(party: Recipient | None, language: Language) -> str:
     """Return a signer's name, else their role: addresses are nobody else's business."""
     return one_line((party.name or party.role) if party else "", 100) or language.say("mail", "somebody")
+
+
+def _by_deed(parties: Sequence[Recipient], language: Language, *, done: bool) -> list[tuple[str, list[str]]]:
+    """Say who signs, approves and reads, or, when all is ``done``, who has: each deed's key with the names. Whoever read
+    nothing is not said to have."""
+    deeds: dict[str, list[str]] = {"signed": [], "approved": [], "by_sender": [], "viewed": [], "sent_to": []}
+    for party in parties:
+        if party.acts_as == ActsAs.VIEWER:
+            deed = "viewed" if party.opened or not done else "sent_to"
+        elif party.completed_by_api:
+            deed = "by_sender"
+        else:
+            deed = "approved" if party.acts_as == ActsAs.APPROVER else "signed"
+        deeds[deed].append(_display_name(party, language))
+    prefix = "completed" if done else "sent_copy"
+    return [(f"{prefix}.{deed}", names) for deed, names in deeds.items() if names]
 
 
 def _linked(files: Sequence[MailedFile]) -> list[dict[str, str]]:

@@ -47,6 +47,7 @@ PROVIDER_PROBLEM = "provider_problem"
 _OTHER_MAILS = {
     "completed": trail.SEND_COMPLETION_EMAIL,
     "documents_copy": trail.SEND_COPY_EMAIL,
+    "sent_copy": trail.SEND_CC_EMAIL,
     "declined": trail.SEND_DECLINE_EMAIL,
     "wrong_recipient": trail.SEND_WRONG_RECIPIENT_EMAIL,
 }

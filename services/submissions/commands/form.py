@@ -12,7 +12,7 @@ from contracts.fields import conditions
 from contracts.languages.choosing import best_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
-from contracts.types import Attachment, FieldType
+from contracts.types import ActsAs, Attachment, FieldType
 from services.submissions.commands import let_in, signing_links, submissions
 from services.submissions.commands.codes import lock_passed, unconfirmed
 from services.submissions.commands.signing_links import Why
@@ -23,7 +23,7 @@ from services.submissions.outgoing.announce import Announcement, announce, keep,
 from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
-from services.submissions.reading import queries
+from services.submissions.reading import present, queries
 from services.submissions.rules import addresses, confirming, domain, filling
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.site import Site
@@ -127,6 +127,7 @@ def completed(
         signed = shown.require_same(
             command.shown, submitter, submission.row, submission.snapshot, submission.submitters
         )
+        _must_be_their_words(submitter, command.statement)
         lines = invites.name_parties(submission, submitter, command, at)
         started, first = domain.save(submission.state, submitter.id, at)
         state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
@@ -147,7 +148,7 @@ def completed(
     announcement.signed[submitter.id] = {
         "shown": signed.token,
         "let_in_by": let_in.ways(submission, submitter),
-        "statement": command.statement.model_dump() if command.statement else None,
+        "statement": command.statement.model_dump(exclude={"approves"}) if command.statement else None,
         **shown.digests_of(submitter, submission.snapshot, submission.attachments),
     }
     lines += lines_before
@@ -157,6 +158,15 @@ def completed(
         first = ()
     announce(announcement, (*first, *happened))
     return announcement
+
+
+def _must_be_their_words(submitter: SubmitterRow, statement: rpc.form.WordsAbove | None) -> None:
+    """Nobody signs by the words for approving, or approves by those for signing."""
+    if statement is None or statement.approves is None:
+        return
+    if statement.approves != (present.acts_as(submitter) is ActsAs.APPROVER):
+        message = "What you are signing has changed since you opened it. Look at it again before you go on."
+        raise ServiceError("changed_meanwhile", message, [{"field": "statement", "reason": "has changed"}])
 
 
 def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: datetime) -> rpc.form.Done:

@@ -23,6 +23,7 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
 from services.submissions.evidence import told_parties
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
+from services.submissions.reading import present
 from services.submissions.rules import confirming, filling, placeholders
 from services.submissions.site import Site
 from services.submissions.storage import branding, trail
@@ -298,6 +299,7 @@ def _party(submitter: SubmitterRow) -> PartySummary:
         opened_at=submitter.opened_at,
         completed_at=submitter.completed_at,
         completed_by_api=submitter.completed_by_api,
+        acts_as=present.acts_as(submitter).value,
         decline_reason=submitter.decline_reason,
         consent=submitter.consent,
     )

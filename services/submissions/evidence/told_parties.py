@@ -80,6 +80,7 @@ def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
         "completed_at": done.occurred_at if done else None,
         "completed_by_api": by_api,
         "consent": _consent(lines),
+        "preferences": {"acts_as": done.data["acts_as"]} if done is not None and "acts_as" in done.data else {},
     }
 
 

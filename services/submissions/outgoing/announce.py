@@ -21,7 +21,7 @@ from contracts.events import (
 )
 from contracts.providers import CERTSIGN, CertsignMode, CertsignOrder
 from contracts.runtime.bus.outbox import emit
-from contracts.types import Actor, CertsignState, CertsignStatus, DutystampState, DutystampStatus
+from contracts.types import Actor, ActsAs, CertsignState, CertsignStatus, DutystampState, DutystampStatus
 from services.submissions.evidence import sealing, statements
 from services.submissions.models import AttachmentRow
 from services.submissions.outgoing import mails, reminders, sms
@@ -229,7 +229,9 @@ def _line(announcement: Announcement, event: Happened) -> trail.Line | None:
         signed = announcement.signed.get(event.submitter_id, {})
         if announcement.by_api is not None:
             return trail.Line(trail.API_COMPLETE_FORM, event.submitter_id, {**announcement.by_api, **signed})
-        return trail.Line(event_type, event.submitter_id, {**announcement.data, **signed})
+        acts_as = present.acts_as(announcement.submission.submitter(event.submitter_id))
+        approved = {"acts_as": acts_as.value} if acts_as is ActsAs.APPROVER else {}
+        return trail.Line(event_type, event.submitter_id, {**announcement.data, **signed, **approved})
     return trail.Line(event_type, event.submitter_id, announcement.data)
 
 
@@ -260,6 +262,9 @@ def _hand_over(announcement: Announcement, event: Happened) -> None:
                 sms.invitation(submission, submitter, announcement.context),
                 subject=announcement.subject,
             )
+    elif event.fact is Fact.CREATED:
+        if sent := mails.sent_copy(submission, announcement.site, announcement.context, announcement.now):
+            emit(session, events.SENT_COPY_MAILS_DUE, sent, subject=announcement.subject)
     elif event.fact is Fact.SEALING:
         _ask_providers(announcement)
         order_seal(announcement)

@@ -5,14 +5,22 @@ from datetime import datetime
 from typing import Any
 
 from contracts.blobs import BlobRef
-from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
+from contracts.events import (
+    CompletionMails,
+    DeclineMail,
+    InvitationDue,
+    MailContext,
+    MailedFile,
+    Recipient,
+    SentCopyMails,
+)
 from contracts.rpc.submissions.api import Message
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, DocumentLink, FieldType
 from services.submissions.evidence import statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.reading import present
-from services.submissions.rules import preferences
+from services.submissions.rules import addresses, preferences
 from services.submissions.site import Site
 from services.submissions.storage import branding
 from services.submissions.storage.store import LoadedSubmission
@@ -47,6 +55,9 @@ def context(submission: LoadedSubmission, site: Site, attachments: Sequence[Atta
                 lang=submitter.preferences.get("lang"),
                 send_email=bool(submitter.preferences.get("send_email")),
                 status=submitter.status,
+                acts_as=present.acts_as(submitter).value,
+                opened=submitter.opened_at is not None,
+                completed_by_api=submitter.completed_by_api is not None,
                 values={**dict.fromkeys(shown.names_of(submitter)), **shown.of(submitter)},
                 **_brand(submitter, account),
             )
@@ -81,6 +92,20 @@ def invitation(submission: LoadedSubmission, submitter: SubmitterRow, context: M
     )
 
 
+def sent_copy(submission: LoadedSubmission, site: Site, context: MailContext, now: datetime) -> SentCopyMails | None:
+    """The mails to those who get a copy of what is sent, or None when nobody does."""
+    cc = submission.row.details.get("cc_sent")
+    if not cc:
+        return None
+    links = site.mailed(now)
+    documents = []
+    for stored in submission.snapshot.documents:
+        file, name = stored["file"], stored["name"]
+        link = DocumentLink(name=name, url=links.to_pdf(file, name), sha256=file["sha256"])
+        documents.append(MailedFile(name=name, file=BlobRef.model_validate(file), link=link))
+    return SentCopyMails(context=context, documents=documents, cc=addresses.emails(cc))
+
+
 def completion(submission: LoadedSubmission, site: Site, context: MailContext, now: datetime) -> CompletionMails | None:
     """The mails of specification 2.8, or None when nobody is to get one."""
     row = submission.row
@@ -91,10 +116,11 @@ def completion(submission: LoadedSubmission, site: Site, context: MailContext, n
         sender=row.created_by_email,
         copied=[str(submitter.email) for submitter in submission.submitters if wants_mail(submitter)],
         bcc=row.details.get("bcc_completed"),
+        cc=row.details.get("cc_completed"),
     )
     results, links = row.results or {}, site.mailed(now)
     copied = chosen.copy_signers and any(wants_mail(submitter) for submitter in submission.submitters)
-    if not (chosen.notify_sender or chosen.bcc or copied):
+    if not (chosen.notify_sender or chosen.bcc or chosen.cc or copied):
         return None
     audit_name = f"Audit Log - {present.title(row, submission.template)}"
     audit = results["audit_trail"]
@@ -114,6 +140,7 @@ def completion(submission: LoadedSubmission, site: Site, context: MailContext, n
         ),
         notify_sender=chosen.notify_sender,
         bcc=chosen.bcc,
+        cc=chosen.cc,
         sender_attach_documents=chosen.sender_attach_documents,
         sender_attach_audit=chosen.sender_attach_audit,
         copy_signers=copied,

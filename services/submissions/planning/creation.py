@@ -5,7 +5,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from contracts.problems import Problems
 from contracts.providers import CertsignMode, CertsignOrder
 from contracts.rpc.submissions.api import CertsignWish, Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, FieldType, Order, Party, Role
+from contracts.types import ActsAs, FieldDefinition, FieldType, Order, Party, Role
 from services.submissions.evidence import consent
 from services.submissions.outgoing import sms
 from services.submissions.planning import invites
@@ -110,6 +110,8 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
     problems.refuse()
     template, given_submitters = merging.merged(template, request.submitters, problems)
     problems.refuse()
+    all_parties, given_submitters = roles.with_observers(template.parties, given_submitters)
+    template = template.model_copy(update={"parties": all_parties})
     request = request.model_copy(update={"submitters": given_submitters})
     parties = roles.matched(template.parties, request.submitters, problems)
     problems.refuse()
@@ -252,13 +254,17 @@ def _submitter(
     reached = (submitter.email or "").strip() or (submitter.phone or "").strip() or (submitter.invite_by or "").strip()
     if not reached and request.source != LINK:  # the visitor of a link is there already
         problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
-    viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
+    own_types = {field.type for field in template.fields if field.submitter_uuid == party.uuid}
+    acts_as = _acts_as(submitter.acts_as, own_types, f"{path}.acts_as", party.name, problems)
+    viewer = acts_as is ActsAs.VIEWER
     if viewer and submitter.completed:
         problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
     preferences_kept: dict[str, Any] = {
         "send_email": request.send_email if submitter.send_email is None else submitter.send_email,
         **checked_wishes(submitter.reply_to, submitter.completed_redirect_url, f"{path}.", problems),
     }
+    if acts_as is ActsAs.APPROVER:
+        preferences_kept["acts_as"] = acts_as.value
     if (lang := checked_language(submitter.lang or request.lang, f"{path}.lang", problems)) is not None:
         preferences_kept["lang"] = lang
     if submitter.go_to_last is not None:
@@ -283,6 +289,23 @@ def _submitter(
         message=checked_message(submitter.message, f"{path}.message", problems),
         branding=brand,
     )
+
+
+def _acts_as(asked: str | None, own_types: Collection[FieldType], path: str, role: str, problems: Problems) -> ActsAs:
+    """What a party with fields of these types does: without any it reads, unless it is to approve."""
+    fitting = ActsAs.SIGNER if own_types else ActsAs.VIEWER
+    if asked is None:
+        return fitting
+    acts_as = ActsAs(asked)
+    if acts_as is ActsAs.SIGNER and not own_types:
+        problems.add(path, f"cannot be signer: {role} has no fields")
+    elif acts_as is ActsAs.VIEWER and own_types:
+        problems.add(path, f"cannot be viewer: {role} has fields")
+    elif acts_as is ActsAs.APPROVER and {FieldType.SIGNATURE, FieldType.INITIALS} & set(own_types):
+        problems.add(path, f"cannot be approver: {role} has fields to sign")
+    else:
+        return acts_as
+    return fitting
 
 
 def _check_invitees(
@@ -314,6 +337,12 @@ def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
             details["bcc_completed"] = ", ".join(addresses.emails(request.bcc_completed))
         except addresses.BadAddress as bad:
             problems.add("bcc_completed", bad.reason, "bcc_completed email is invalid")
+    for key in ("cc_sent", "cc_completed"):
+        if (given := getattr(request, key)) and given.strip():
+            try:
+                details[key] = ", ".join(addresses.emails(given))
+            except addresses.BadAddress as bad:
+                problems.add(key, bad.reason, f"{key} email is invalid")
     return {key: value for key, value in details.items() if value is not None}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
 from contracts.runtime.data.stored import as_stored
 from contracts.types import (
+    ActsAs,
     CertsignState,
     Consent,
     DutystampState,
@@ -194,7 +195,13 @@ def submitter(
         consent=as_stored(Consent, **row.consent) if row.consent else None,
         identity_status=row.confirmation["status"] if row.confirmation else None,
         identity=as_stored(SignerCertificate, **signer) if (signer := (row.confirmation or {}).get("signer")) else None,
+        acts_as=acts_as(row).value,
     )
+
+
+def acts_as(row: Any) -> ActsAs:
+    """What this party is asked to do."""
+    return ActsAs.VIEWER if row.viewer else ActsAs(row.preferences.get("acts_as", ActsAs.SIGNER))
 
 
 def _crossed_out(field: FieldDefinition) -> FieldDefinition:

@@ -270,7 +270,7 @@ _OF_SUBMISSION = (
 )
 _OF_SUBMITTER = (
     *("id", "submission_id", "party_uuid", "role", "email", "name", "phone", "external_id", "slug", "status", "group"),
-    *("metadata_", "preferences", "decline_reason", "sent_at", "opened_at", "completed_at", "declined_at"),
+    *("metadata_", "preferences", "viewer", "decline_reason", "sent_at", "opened_at", "completed_at", "declined_at"),
     *("created_at", "updated_at", "consent", "confirmation"),
 )
 _LISTED = (

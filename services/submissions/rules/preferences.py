@@ -54,6 +54,7 @@ class Mailing:
 
     notify_sender: bool
     bcc: list[str]
+    cc: list[str]
     sender_attach_documents: bool
     sender_attach_audit: bool
     copy_signers: bool
@@ -69,9 +70,11 @@ def mailing(
     sender: str | None,
     copied: Iterable[str],
     bcc: str | None,
+    cc: str | None = None,
 ) -> Mailing:
     """``copied``: addresses of the parties that want mail. ``bcc``: the submission's own, before the template's and the
-    account's. With ``send_email`` false nobody but those parties hears of it (peer facts 6.6)."""
+    account's. ``cc``: those whom the submission names, who are told to the sender. With ``send_email`` false nobody but the
+    parties and ``cc`` hears of it (peer facts 6.6)."""
 
     def allowed(key: str) -> bool:
         return bool(getattr(account, key)) and preferences.get(key) is not False
@@ -82,10 +85,13 @@ def mailing(
     notify_sender = notify and bool(sender) and str(sender).lower() not in reached
     if notify_sender:
         reached.add(str(sender).lower())
+    named = [address for address in _known(cc or "") if address.lower() not in reached]
+    reached.update(address.lower() for address in named)
     chosen = bcc or preferences.get("bcc_completed") or account.bcc_emails
     return Mailing(
         notify_sender=notify_sender,
         bcc=[address for address in _known(chosen) if address.lower() not in reached] if send_email else [],
+        cc=named,
         sender_attach_documents=allowed("completed_notification_email_attach_documents"),
         sender_attach_audit=allowed("completed_notification_email_attach_audit"),
         copy_signers=copy_signers,

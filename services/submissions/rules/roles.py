@@ -1,10 +1,12 @@
 """Which party of the template each submitter takes (peer facts 2.6, decisions 'Role matching')."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
+from uuid import uuid4
 
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
-from contracts.types import Party
+from contracts.types import ActsAs, Party
 
 
 def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], problems: Problems) -> list[Party]:
@@ -51,3 +53,40 @@ def _party(parties: Sequence[Party], submitter: NewSubmitter, index: int, proble
             f"Unknown submitter role: {submitter.role}. Template defines [{roles}]",
         )
     return party
+
+
+_WITHOUT_FIELDS = {ActsAs.APPROVER: "Approver", ActsAs.VIEWER: "Viewer"}
+
+
+def with_observers(
+    parties: Sequence[Party], submitters: Sequence[NewSubmitter]
+) -> tuple[list[Party], list[NewSubmitter]]:
+    """Give whoever approves or reads a role of their own, unless they name one that there is: documents need to know nothing of
+    them. Whoever names no role gets that of their place among the others. Returns all parties, and the submitters with their
+    roles."""
+    known = list(parties)
+    given: list[NewSubmitter] = []
+    for submitter in submitters:
+        word = _WITHOUT_FIELDS.get(ActsAs(submitter.acts_as)) if submitter.acts_as else None
+        names = {party.name.strip().lower() for party in known}
+        wanted = (submitter.role or "").strip()
+        if word is None or submitter.uuid or submitter.roles or wanted.lower() in names:
+            given.append(_in_place(submitter, parties, len(given) - (len(known) - len(parties))))
+            continue
+        name = wanted or _free(word, names)
+        known.append(Party(uuid=str(uuid4()), name=name))
+        given.append(submitter.model_copy(update={"role": name}))
+    return known, given
+
+
+def _in_place(submitter: NewSubmitter, parties: Sequence[Party], place: int) -> NewSubmitter:
+    if submitter.uuid or submitter.roles or (submitter.role or "").strip() or place >= len(parties):
+        return submitter
+    return submitter.model_copy(update={"uuid": parties[place].uuid})
+
+
+def _free(word: str, taken: Collection[str]) -> str:
+    """``word``, or with the first number that makes it another one than those ``taken`` (lower-case)."""
+    if word.lower() not in taken:
+        return word
+    return next(f"{word} {number}" for number in itertools.count(2) if f"{word} {number}".lower() not in taken)

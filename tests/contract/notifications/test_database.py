@@ -310,7 +310,7 @@ def test_without_a_mail_server_mails_are_files_and_can_be_read(
     shown = database.read(queries.mail, rpc.GetMail(id=page.data[0].id))
     assert [(one.filename, one.size) for one in shown.attachments] == [("Lease.pdf", 1000), ("Audit.pdf", 1000)]
     assert shown.links == ["https://sign.example.com/s/slug1"]
-    assert "everybody has signed" in shown.text
+    assert "everybody has done their part" in shown.text
     assert "<p" in shown.html
     for number in (0, -1, 999, 2**63, 10**30):
         with pytest.raises(ServiceError) as caught:

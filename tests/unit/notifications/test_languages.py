@@ -105,10 +105,14 @@ def test_every_message_of_mails_is_said_somewhere() -> None:
     built = {
         f"{kind}.{does}{end}"
         for kind in ("invitation", "reminder")
-        for does in ("sign", "fill_in")
+        for does in ("sign", "fill_in", "approve", "view")
         for end in ("", ".subject")
     }
-    built |= {f"{does}{end}" for does in ("sign", "fill_in") for end in (".address", ".alone", ".button")}
+    built |= {
+        f"{does}{end}" for does in ("sign", "fill_in", "approve", "view") for end in (".address", ".alone", ".button")
+    }
+    deeds = ("signed", "approved", "by_sender", "viewed")
+    built |= {f"{when}.{deed}" for when in ("completed", "sent_copy") for deed in deeds} | {"completed.sent_to"}
     assert set(messages("en", "mail")) - keys - built == set()
 
 

@@ -65,7 +65,7 @@ def test_nothing_of_ours_is_outside_of_the_files(blobs: BlobStore, monkeypatch: 
 def test_every_message_of_the_trail_is_said_somewhere() -> None:
     source = Path(audit_trail.__file__).read_text()
     keys = set(re.findall(r'["\']([a-z_]+(?:\.[a-z_]+)*)["\']', source))
-    built = re.compile(r"(event|detail|change|group|way|kind)\.|outcome\.(api|signed)(_at)?$")
+    built = re.compile(r"(event|detail|change|group|way|kind)\.|outcome\.(api|signed|approved)(_at)?$")
     assert {key for key in messages("en", "trail") if key not in keys and not built.match(key)} == set()
 
 

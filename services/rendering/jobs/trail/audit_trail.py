@@ -21,7 +21,7 @@ from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.formats.markdown_text import plain_title
 from contracts.languages.saying import Section, language_for
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
-from contracts.types import FieldType
+from contracts.types import ActsAs, FieldType
 from services.rendering.jobs.drawing import paper
 from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.paper import Block, Margins, Paper, readable
@@ -482,13 +482,19 @@ class _Sections:
         if party.completed_by_api:
             return self._say(f"outcome.api{at}", name=party.completed_by_api, moment=moment)
         if party.status == "completed":
-            return self._say(f"outcome.signed{at}", moment=moment)
+            deed = "approved" if party.acts_as == ActsAs.APPROVER else "signed"
+            return self._say(f"outcome.{deed}{at}", moment=moment)
+        if party.acts_as == ActsAs.VIEWER:
+            read = self._time(party.opened_at) if party.opened_at else ""
+            return self._say("outcome.read_at", moment=read) if read else self._say("outcome.sent_to_read")
         if party.status == "declined":
             because = party.decline_reason
             return self._say("outcome.declined_because", reason=because) if because else self._say("outcome.declined")
         return self._say("outcome.pending") if party.status == "pending" else Sentence(party.status.capitalize())
 
     def _what(self, event: TrailEvent) -> str:
+        if event.event_type == "complete_form" and event.data.get("acts_as") == ActsAs.APPROVER:
+            return self._say("event.approve_form")
         key = f"event.{event.event_type}"
         return self._say(key) if key in self._messages else event.event_type.replace("_", " ").capitalize()
 

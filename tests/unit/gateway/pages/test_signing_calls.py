@@ -102,7 +102,7 @@ def test_the_words_above_the_button_are_ours_or_the_form_is_shown_anew(client: A
         assert answer.json["details"] == [{"field": "statement", "reason": "has changed"}]
     assert post(client, "complete", {**body, "statement": ["x"]}).status_code == 422
     with_words, without = bus.requests(submissions.form.COMPLETE_FORM)
-    assert with_words.statement == submissions.form.WordsAbove(language="en", words=shown)
+    assert with_words.statement == submissions.form.WordsAbove(language="en", words=shown, approves=False)
     assert without.statement is None
 
 

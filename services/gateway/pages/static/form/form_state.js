@@ -169,8 +169,9 @@ export function isStep(field) {
   return Boolean(field.mine) && !field.readonly && !NOT_FILLED_IN.has(field.type);
 }
 
-/** True when this signer has fields at all; one without may only look. */
+/** True when this party does something; a viewer may only look. */
 export function mayComplete(state) {
+  if (state.form.acts_as) return state.form.acts_as !== "viewer"; // unknown to a server of an older version
   return state.fields.some((field) => field.mine);
 }
 

@@ -21,6 +21,11 @@ export function firstOf(keys, values = {}) {
   return t(keys.find((key) => key in words) ?? keys.at(-1), values);
 }
 
+/** The text of `key` for who is asked for something else than to sign (`acts_as`), where there is one. */
+export function tFor({ acts_as: actsAs }, key, values = {}) {
+  return firstOf([`${key}.${actsAs}`, key], values);
+}
+
 /** The text of `key` for a number of things: the form of its plural category. */
 export function count(key, number, values = {}) {
   const forms = words[key] ?? { other: key };

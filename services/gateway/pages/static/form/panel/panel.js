@@ -9,7 +9,7 @@ import { mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
 import { fillStartScreen, wakeStartScreen } from "./start_screen.js";
-import { t } from "../texts.js";
+import { t, tFor } from "../texts.js";
 
 export class Panel {
   #field = null;
@@ -234,7 +234,7 @@ export class Panel {
     const { number } = this.#position(field);
     const back = button(t("step.back"), () => this.ask(this.state.steps()[number - 2]));
     this.nextButton = el("button", { type: "submit", class: "button button--main" }, t("step.next"));
-    this.completeButton = button(t("step.complete"), () => this.onComplete(), "button--main buttons__whole");
+    this.completeButton = button(tFor(this.state.form, "step.complete"), () => this.onComplete(), "button--main buttons__whole");
     this.statement = el("p", { class: "soft buttons__whole" }, this.state.form.statement);
     this.#offerComplete();
     return el("div", { class: "buttons" }, number > 1 ? back : null, this.nextButton, this.statement, this.completeButton);

@@ -4,7 +4,7 @@ import { consentBox } from "./consent.js";
 import { button, el } from "../dom.js";
 import { shownText } from "../values/format.js";
 import { inviteFields } from "./invite.js";
-import { count, t } from "../texts.js";
+import { count, t, tFor } from "../texts.js";
 
 const PICTURES = new Set(["signature", "initials", "image"]);
 
@@ -14,7 +14,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     "div",
     { class: "review" },
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
-    el("p", {}, steps.length ? t("review.intro") : t("review.nothing")),
+    el("p", {}, steps.length ? tFor(state.form, "review.intro") : tFor(state.form, "review.nothing")),
     el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
     state.payments().map(payment),
     state.form.invites.length ? inviteFields(state) : null,
@@ -25,7 +25,7 @@ export function review(state, { onChange, onBack, onComplete }) {
       { class: "buttons" },
       el("p", { class: "soft buttons__whole" }, state.form.statement),
       onBack && button(t("step.back"), onBack),
-      button(t("step.complete"), onComplete, "button--main"),
+      button(tFor(state.form, "step.complete"), onComplete, "button--main"),
     ),
   );
 }

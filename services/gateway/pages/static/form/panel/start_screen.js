@@ -2,7 +2,7 @@
 // read before this script is there; here it becomes part of the form.
 import { button, el } from "../dom.js";
 import { MOMENT } from "../reader.js";
-import { count, locale, t } from "../texts.js";
+import { count, locale, t, tFor } from "../texts.js";
 
 const EARLY = "#start"; // where the server's Start leads: it is remembered in the address
 
@@ -24,7 +24,7 @@ export function fillStartScreen(screen, state) {
   const { form } = state;
   const part = (name) => screen.querySelector(`#start-${name}`);
   const asks = state.steps().length ? "start.asks" : "start.asks_to_confirm";
-  if (part("asks")) part("asks").textContent = t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name });
+  if (part("asks")) part("asks").textContent = tFor(form, asks, { sender: form.sender_name || form.account_name, document: form.submission_name });
   if (part("task")) part("task").textContent = whatToDo(state);
   part("until").hidden = !form.expire_at;
   part("until").replaceChildren(...(form.expire_at ? [`${t("start.until")} `, moment(form.expire_at)] : []));
@@ -44,6 +44,6 @@ export function moment(iso) {
 
 function whatToDo(state) {
   const steps = state.steps().length;
-  if (!steps) return t("start.nothing");
+  if (!steps) return tFor(state.form, "start.nothing");
   return state.resumed ? t("start.again") : count("start.steps", steps);
 }
