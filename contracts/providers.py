@@ -214,17 +214,19 @@ class ConfirmationProblem(StrEnum):
 
 class ConfirmationQuestion(Tolerant):
     """Something that only the person knows: ``id`` is the key of the answer, ``label`` the provider's words. ``hidden``: it is
-    not shown while it is typed."""
+    not shown while it is typed. ``numeric``: it is made of digits."""
 
     id: str
     label: str
     hidden: bool = False
+    numeric: bool = False
 
 
 class ConfirmationView(Tolerant):
     """What the signing page shows of a confirmation. ``ask`` numbers what is asked for: it goes back with the answer, and an
     answer to an earlier one changes nothing. ``state`` is what comes back with the person from ``action_url``: a secret of
-    their browser. ``expires_at``: after that the question is void. ``signed`` of ``documents`` are signed."""
+    their browser. ``expires_at``: after that the question is void. ``signed`` of ``documents`` are signed. ``holder`` is whose
+    certificate it is, once that is known."""
 
     step: ConfirmationStep
     provider: str = ""
@@ -237,6 +239,7 @@ class ConfirmationView(Tolerant):
     poll_after: float = 1.0
     signed: int = 0
     documents: int = 0
+    holder: str | None = None
 
 
 class ConfirmationChanged(Tolerant):

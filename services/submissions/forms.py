@@ -66,6 +66,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
         page.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
         page.completed_redirect_url = _redirect(opened)
         page.receipt = statements.receipt_of(session, opened.submitter.id)
+        page.identity = kept.signer if (kept := confirming.of(opened.submitter.confirmation)) is not None else None
     return page
 
 

@@ -10,7 +10,15 @@ from contracts.rpc import Rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.submissions.visit import Visit
-from contracts.types import Attachment, Condition, FieldDefinition, PageSize, SealedDocumentLink, Tolerant
+from contracts.types import (
+    Attachment,
+    Condition,
+    FieldDefinition,
+    PageSize,
+    SealedDocumentLink,
+    SignerCertificate,
+    Tolerant,
+)
 
 
 class OpenForm(Visit):
@@ -77,6 +85,7 @@ class SigningForm(Tolerant):
     ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
     ``confirm_with``: the signer's last step is a confirmation at this provider (``confirmation``), in place of completing.
     While it is under way ``state`` is ``confirming``: everything is as when it is ``open``, to be looked at only.
+    ``identity`` is the certificate that they signed with, once the form is completed.
     """
 
     state: str
@@ -111,6 +120,7 @@ class SigningForm(Tolerant):
     receipt: str | None = None
     confirm_with: str | None = None
     acts_as: str | None = None
+    identity: SignerCertificate | None = None
 
 
 class SaveValues(Visit):

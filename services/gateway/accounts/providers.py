@@ -20,7 +20,6 @@ from contracts.problems import Problems
 from contracts.providers import (
     CERTSIGN,
     DUTYSTAMP,
-    CertsignMode,
     CertsignOrder,
     CertsignSettings,
     DutystampOrder,
@@ -244,8 +243,6 @@ def _check(kind: Kind[Any], settings: Any, outbound: Outbound, problems: Problem
 
 
 def _check_certsign(settings: CertsignSettings, problems: Problems) -> None:
-    if settings.mode is CertsignMode.SIGNER:
-        problems.add("certsign.mode", "signer is not available yet")
     authorization = settings.authorization
     for name in _REQUIRED_BY_AUTHORIZATION.get(authorization.type, ()):
         if not getattr(authorization, name):

@@ -17,6 +17,7 @@ from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages import (
     codes,
+    confirmation,
     drawing,
     files,
     identity,
@@ -37,6 +38,7 @@ log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
 _SECRET_PATHS = ("/s/", "/d/", "/e/")
+_WAYS_BACK = "/identity/"
 _EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
@@ -94,6 +96,7 @@ def create_pages(
     app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(language.routes(context, trusted))
+    app.register_blueprint(confirmation.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(verify.routes(context, trusted))
@@ -156,11 +159,14 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
         text = for_reader()
         # Beside a signer's secrets no words of a stranger's link may stand (http/encodings.py).
         public = flask.request.query_string and not flask.request.path.startswith(_SECRET_PATHS)
+        here = flask.request.full_path if public else flask.request.path
+        if flask.request.path.startswith(_WAYS_BACK):  # walked once, and the query is secret
+            here = "/"
         return {
             "text": text,
             "moment": lambda when, time_zone: moment(when, text.spoken.locale, time_zone),
             "languages": offered(),
-            "here": context.root + (flask.request.full_path if public else flask.request.path),
+            "here": context.root + here,
             "root": context.root,
             "framers": " ".join(framers(context)),
             "accent": accent(context),

@@ -66,15 +66,22 @@ def keep(answer: flask.Response, context: PagesContext, path: str, passed: submi
 
 
 def keep_value(
-    answer: flask.Response, context: PagesContext, path: str, name: str, value: str, expires_at: datetime | None
+    answer: flask.Response,
+    context: PagesContext,
+    path: str,
+    name: str,
+    value: str,
+    expires_at: datetime | None,
+    *,
+    only_here: bool = False,
 ) -> None:
     """A cookie for the pages under ``path`` that no script reads; without ``expires_at`` until the browser is closed.
 
     Lax, so that the link in a mail leads back to what was passed. Where other sites may frame the page, the browser must send
-    it there, too: then it is kept apart for each of those sites (partitioned).
+    it there, too: then it is kept apart for each of those sites (partitioned). ``only_here``: never there.
     """
     secure = context.settings.base_url.startswith("https://")
-    framed = secure and bool(framers(context))
+    framed = not only_here and secure and bool(framers(context))
     answer.set_cookie(
         name,
         value,

@@ -11,7 +11,9 @@ import flask
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
+from contracts.languages.saying import Section
 from contracts.rpc import rendering, submissions
+from contracts.rpc.submissions import confirmation
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
@@ -19,6 +21,7 @@ from services.gateway.pages.answering.delivery import file_headers, stored_file
 from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
+from services.gateway.pages.confirmation import confirmation_json, holder_name, present
 from services.gateway.pages.files import link_of
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, start_json, web_address
 from services.gateway.pages.texts import speak_to, statement_of
@@ -27,7 +30,9 @@ REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
 STATEMENT_LENGTH = 1_000
 VERSION_LENGTH = 100
+CONFIRMING = "confirming"
 UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
+_SHOWN = ("open", CONFIRMING, "completed")
 
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
@@ -46,12 +51,18 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         form = _open(context, slug, trusted)
         texts = speak_to(form.lang)
         # The script gets what it starts from with the page: one round trip less on a slow phone.
-        data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
+        data = _page_data(context, slug, form, texts, trusted) if form.state in _SHOWN else None
         redirect = web_address(form.completed_redirect_url)
         logo = context.local(form.logo_url) if form.logo_url else None
         start = start_json(form) if form.state == "open" else None
         return flask.render_template(
-            f"signing/{form.state}.html", form=form, data=data, start=start, redirect=redirect, logo=logo
+            f"signing/{form.state}.html",
+            form=form,
+            data=data,
+            start=start,
+            redirect=redirect,
+            logo=logo,
+            certificate_holder=holder_name(form.identity),
         )
 
     @blueprint.get("/form")
@@ -79,7 +90,7 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     def file(slug: str, token: str, filename: str) -> flask.Response:
         link = link_of(context, token, checked(slug))
         form = _open(context, slug, trusted)
-        if form.state != "completed":
+        if form.state not in _SHOWN:
             _must_be_open(form)
         return file_headers(stored_file(context.blobs, link.key, link.media_type, link.filename))
 
@@ -128,6 +139,12 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def complete(slug: str) -> flask.Response:
         body = page_bodies.json_object()
         return _done(context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body)))
+
+    @blueprint.post("/confirmation/start")
+    def start_confirmation(slug: str) -> flask.Response:
+        body = page_bodies.json_object()
+        command = confirmation.StartConfirmation(**_last_step(slug, body), submitters=page_bodies.invited_parties(body))
+        return flask.jsonify(confirmation_json(context.bus.call(confirmation.START_CONFIRMATION, command)))
 
     @blueprint.post("/invite")
     def invite(slug: str) -> flask.Response:
@@ -204,6 +221,15 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
             **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
         )
         return flask.jsonify(attachment_json(context, slug, context.bus.call(submissions.form.ATTACH_FILE, command)))
+
+
+def _page_data(
+    context: PagesContext, slug: str, form: submissions.form.SigningForm, texts: Section, trusted: list[Network]
+) -> dict[str, Any]:
+    data = form_json(context, slug, form, texts)
+    if form.state == CONFIRMING:
+        data["confirmation"] = confirmation_json(present(context, slug, trusted))
+    return data
 
 
 def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:

@@ -30,11 +30,12 @@ class Credential:
 @dataclass(frozen=True)
 class Question:
     """Something that only the person knows, such as a one-time code: ``id`` as the provider calls it, ``label`` for
-    people. ``hidden``: it is not to be seen while it is typed, as a PIN."""
+    people. ``hidden``: it is not to be seen while it is typed, as a PIN. ``numeric``: it is made of digits."""
 
     id: str
     label: str
     hidden: bool = False
+    numeric: bool = False
 
 
 @dataclass(frozen=True)

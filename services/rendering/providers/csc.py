@@ -56,6 +56,8 @@ class _Details:
     code: str | None = None
     code_label: str = "One-time code"
     pin_label: str = "PIN"
+    pin_is_numeric: bool = False
+    code_is_numeric: bool = False
     sends: bool = False
 
 
@@ -190,12 +192,12 @@ class CscProvider:
             if pin := self._settings.authorization.pin or answers.get(details.pin):
                 given[details.pin] = pin
             else:
-                questions.append(Question(details.pin, details.pin_label, hidden=True))
+                questions.append(Question(details.pin, details.pin_label, hidden=True, numeric=details.pin_is_numeric))
         if details.code is not None:
             if code := answers.get(details.code) or self._computed_code():
                 given[details.code] = code
             else:
-                questions.append(Question(details.code, details.code_label))
+                questions.append(Question(details.code, details.code_label, numeric=details.code_is_numeric))
         if questions:
             if session is None and details.sends and details.code is not None:
                 self._send_code(credential, details.code)
@@ -489,6 +491,8 @@ def _details(answer: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details
         code="OTP" if _is_true(code.get("presence")) else None,
         code_label=_label(code, "One-time code"),
         pin_label=_label(pin, "PIN"),
+        pin_is_numeric=pin.get("format") == "N",
+        code_is_numeric=code.get("format") == "N",
         sends=str(code.get("type", "")).lower() == "online",
     )
 
@@ -504,6 +508,8 @@ def _details_of_version_2(auth: Mapping[str, Any], algorithms: tuple[str, ...]) 
         code=code.get("id"),
         code_label=_label(code, "One-time code"),
         pin_label=_label(pin, "PIN"),
+        pin_is_numeric=pin.get("format") == "N",
+        code_is_numeric=code.get("format") == "N",
         sends=str(code.get("generator", "")).lower() not in ("totp", "offline"),
     )
 

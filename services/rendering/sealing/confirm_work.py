@@ -426,7 +426,7 @@ class ConfirmWork:
         if turn is not None and not turn.works:
             self._database.write(certsigning.end_turn, mark, now(), works=not isinstance(answer, Pending))
         if isinstance(answer, Pending):
-            self._pending(run, _AUTHORIZE, answer)
+            self._pending(run, _AUTHORIZE, answer, signatory.name)
         sealed = seal(self._secret, _GRANT, answer.secret)
         return run.at(self._database.write(confirmations.keep_grant, run.row, sealed, answer.until)), answer
 
@@ -443,8 +443,9 @@ class ConfirmWork:
 
     # --- what the person does
 
-    def _pending(self, run: _Run, step: str, pending: Pending) -> NoReturn:
-        """Have the person asked, or the provider asked again. Raises _AsksPerson, _Later, _Failed."""
+    def _pending(self, run: _Run, step: str, pending: Pending, holder: str | None = None) -> NoReturn:
+        """Have the person asked, or the provider asked again. Raises _AsksPerson, _Later, _Failed. ``holder``: whose the
+        certificate is, where that is known."""
         session = seal(self._secret, f"{_SESSION} {step}", pending.session)
         if pending.poll_after is not None:
             until = run.row.session_until if run.row.session_step == step else None
@@ -457,19 +458,20 @@ class ConfirmWork:
                 failed = ProviderFailed("too_slow", "it was not confirmed in time", retryable=False)
                 raise _Failed(failed, answered=False)
             after = max(_SHORTEST_POLL, min(pending.poll_after, _LONGEST_POLL))
-            asked = self._sealed_ask(ConfirmationStep.WAITING, {}) if step != _SIGN else None
+            asked = self._sealed_ask(ConfirmationStep.WAITING, {"holder": holder}) if step != _SIGN else None
             raise _Later(session, step, until, after, asked)
         if step == _SIGN:
             failed = ProviderFailed("bad_answer", "a signature can only be waited for", retryable=False)
             raise _Failed(failed, answered=False)
         if pending.action_url is not None:
             known: dict[str, Any] = {"action_url": pending.action_url, "state": self.state_of(run.row)}
-            asked = self._sealed_ask(ConfirmationStep.REDIRECT, known)
+            asked = self._sealed_ask(ConfirmationStep.REDIRECT, {**known, "holder": holder})
         else:
             questions = [
-                {"id": one.id, "label": _one_line(one.label), "hidden": one.hidden} for one in pending.questions
+                {"id": one.id, "label": _one_line(one.label), "hidden": one.hidden, "numeric": one.numeric}
+                for one in pending.questions
             ]
-            asked = self._sealed_ask(ConfirmationStep.QUESTION, {"questions": questions})
+            asked = self._sealed_ask(ConfirmationStep.QUESTION, {"questions": questions, "holder": holder})
         raise _AsksPerson(Asked(asked, pending.expires_at, session, step))
 
     def _sealed_ask(self, step: ConfirmationStep, known: dict[str, Any]) -> str:
@@ -568,6 +570,7 @@ class Confirmations:
             poll_after=_SLOW_POLL if step in (ConfirmationStep.WAITING, ConfirmationStep.SIGNING) else _QUICK_POLL,
             signed=self._database.read(confirmations.signed_count, row.id),
             documents=row.documents,
+            holder=asked.get("holder") if is_asked else None,
         )
 
 

@@ -16,6 +16,7 @@ ENTRIES = (
     "form/main.js",
     "code.js",
     "completed.js",
+    "confirming.js",
     "language.js",
     "link.js",
     "times.js",

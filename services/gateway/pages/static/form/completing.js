@@ -36,11 +36,13 @@ export class Completing {
       return;
     }
     if (!this.panel.finishReview()) return;
-    this.panel.tell(t("completing.working"), true);
+    const confirms = Boolean(this.state.form.confirm_with);
+    this.panel.tell(t(confirms ? "confirm.starting" : "completing.working"), true);
     try {
       await Promise.all([this.saver.stop(), this.pictures.stop()]);
-      await this.#send();
-      this.onDone();
+      await this.#send(confirms);
+      if (confirms) this.onChanged(); // the page of the next step
+      else this.onDone();
     } catch (error) {
       this.#failed(error);
       this.saver.resume();
@@ -48,14 +50,15 @@ export class Completing {
     }
   }
 
-  #send() {
+  #send(confirms) {
     const values = this.state.answers();
     const more = { consent: this.state.consent, statement: this.state.form.statement };
     if (this.state.invited.size) more.submitters = [...this.state.invited].map(([uuid, person]) => ({ uuid, ...person }));
     const content = JSON.stringify([values, more]);
     if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };
     const body = { ...answersBody(values), ...more, request_id: this.#sent.requestId, time_zone: timeZone() };
-    return persistently(() => post(more.submitters ? "invite" : "complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
+    const call = confirms ? "confirmation/start" : more.submitters ? "invite" : "complete";
+    return persistently(() => post(call, body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
   }
 
   #failed(error) {

@@ -5,6 +5,7 @@ import { isEmpty } from "../values/conditions.js";
 import { refuseWithoutConsent } from "./consent.js";
 import { announce, button, cleanedHtml, el } from "../dom.js";
 import { tell, who } from "../embedding.js";
+import { folding } from "./folding.js";
 import { mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
@@ -26,8 +27,7 @@ export class Panel {
   constructor(place, state, { onSave, onComplete, onWrongRecipient, onShow, beforeLeaving }) {
     Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
     this.screen = place.querySelector(".panel__screen");
-    this.foldButton = place.querySelector(".panel__fold");
-    this.foldButton.addEventListener("click", () => this.#fold(!place.classList.contains("panel--folded")));
+    this.fold = folding(place);
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
     state.addEventListener("judged", ({ detail }) => this.#judged(detail));
     wakeStartScreen(this.screen, state, mayComplete(state) ? () => this.start() : null, onWrongRecipient);
@@ -140,16 +140,9 @@ export class Panel {
   }
 
   #show(node) {
-    this.#fold(false);
+    this.fold(false);
     this.screen.replaceChildren(node);
     this.screen.scrollTop = 0;
-  }
-
-  /** On a phone the form lies over the document; folded it leaves the document to be read. */
-  #fold(folded) {
-    this.place.classList.toggle("panel--folded", folded);
-    this.foldButton.textContent = t(folded ? "panel.show" : "panel.hide");
-    this.foldButton.setAttribute("aria-expanded", String(!folded));
   }
 
   #step(field) {

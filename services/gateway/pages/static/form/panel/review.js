@@ -4,6 +4,7 @@ import { consentBox } from "./consent.js";
 import { button, el } from "../dom.js";
 import { shownText } from "../values/format.js";
 import { inviteFields } from "./invite.js";
+import { confirmsNext } from "./start_screen.js";
 import { count, t, tFor } from "../texts.js";
 
 const PICTURES = new Set(["signature", "initials", "image"]);
@@ -14,7 +15,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     "div",
     { class: "review" },
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
-    el("p", {}, steps.length ? tFor(state.form, "review.intro") : tFor(state.form, "review.nothing")),
+    el("p", {}, [tFor(state.form, steps.length ? "review.intro" : "review.nothing"), confirmsNext(state.form)].filter(Boolean).join(" ")),
     el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
     state.payments().map(payment),
     state.form.invites.length ? inviteFields(state) : null,

@@ -47,3 +47,8 @@ function whatToDo(state) {
   if (!steps) return tFor(state.form, "start.nothing");
   return state.resumed ? t("start.again") : count("start.steps", steps);
 }
+
+/** What follows after Complete, where signers sign with a certificate of their own; "" where nothing does. */
+export function confirmsNext({ confirm_with: provider }) {
+  return provider ? t("confirm.next", { provider }) : "";
+}
