@@ -17,7 +17,7 @@ from contracts.fields.rules import is_empty
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.stored_documents import StoredDocument
-from contracts.types import Account, FieldDefinition, FieldType
+from contracts.types import Account, ActsAs, FieldDefinition, FieldType
 from services.submissions import fitting
 from services.submissions.commands import codes
 from services.submissions.commands.codes import Visitor, require_passed
@@ -57,7 +57,9 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     if opened.state in (FormState.OPEN, FormState.CONFIRMING):
         _add_fields(session, opened, page, site, now)
         order = confirming.order_of(opened.snapshot.certsign, opened.row.certsign)
-        page.confirm_with = order.provider if order is not None and not opened.submitter.viewer else None
+        page.confirm_with = (
+            order.provider if order is not None and present.acts_as(opened.submitter) is ActsAs.SIGNER else None
+        )
     elif opened.state is FormState.COMPLETED:
         links = site.expiring(now)
         page.sealing_status = opened.row.sealing_status

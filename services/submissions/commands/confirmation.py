@@ -27,7 +27,7 @@ from contracts.rpc.rendering import ConfirmationOrder, ToCheck
 from contracts.rpc.submissions.confirmation import LeaveConfirmation, StartConfirmation
 from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.clock import uuid7
-from contracts.types import CertsignStatus, IdentityStatus
+from contracts.types import ActsAs, CertsignStatus, IdentityStatus
 from services.submissions.commands import form
 from services.submissions.commands.codes import lock_passed
 from services.submissions.evidence import reasons, sealing, statements
@@ -35,7 +35,7 @@ from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning.creation import Limits
-from services.submissions.reading import queries
+from services.submissions.reading import present, queries
 from services.submissions.rules import confirming, domain, filling, providers
 from services.submissions.rules.confirming import KeptConfirmation, Stage
 from services.submissions.rules.domain import FormState, Refused
@@ -66,7 +66,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
         submission, submitter = lock_passed(session, command, site, now)
         at = store.moment(submission, now)
         order = confirming.order_of(submission.snapshot.certsign, submission.row.certsign)
-        if order is None:
+        if order is None or present.acts_as(submitter) is not ActsAs.SIGNER:
             message = "This form is completed without a provider."
             raise ServiceError("invalid", message, [{"field": "state", "reason": "complete"}])
         tried = _try(session, submission, submitter, command, limits, site, at)

@@ -102,7 +102,7 @@ def require_no_confirmation(submission: store.LoadedSubmission, submitter: Submi
     is_open = submission.state.form_state(submitter.id, now) is FormState.OPEN
     if (
         is_open
-        and not submitter.viewer
+        and present.acts_as(submitter) is ActsAs.SIGNER
         and confirming.order_of(submission.snapshot.certsign, submission.row.certsign) is not None
     ):
         message = "Your signature has to be confirmed with the provider."

@@ -369,7 +369,8 @@ def _check_order(plan: Plan, problems: Problems) -> None:
     """Who signs with a certificate of their own does so over what the signer before has signed."""
     if plan.certsign is None or plan.certsign.mode is not CertsignMode.SIGNER:
         return
-    if (reason := confirming.not_in_order(plan.order, plan.submitters)) is not None:
+    signers = [one for one in plan.submitters if one.preferences.get("acts_as") != ActsAs.APPROVER]
+    if (reason := confirming.not_in_order(plan.order, signers)) is not None:
         problems.add("order" if plan.order is Order.RANDOM else "submitters", reason)
 
 

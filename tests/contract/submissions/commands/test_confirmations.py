@@ -383,3 +383,14 @@ def test_whoever_left_while_it_was_confirmed_is_reminded(desk: Desk) -> None:
     leased = ReminderRow(id=row.id, submission_id=submission.id, submitter_id=first.id, number=1)
     desk.now += timedelta(hours=1)
     assert desk.database.write(reminders.remind, leased, SITE, desk.now)
+
+
+def test_whoever_approves_signs_nothing_at_the_provider(desk: Desk) -> None:
+    submission = desk.create(two_signers(), {"acts_as": "approver", "order": 0}, {"order": 0}, certsign=WISH)
+    approver, signer = submission.submitters
+    assert desk.form(approver.slug or "").confirm_with is None
+    assert desk.form(signer.slug or "").confirm_with == "signing.example"
+    desk.complete(approver.slug or "")
+    start(desk, signer.slug or "")
+    tell(desk, "signed")
+    assert [one.identity_status for one in desk.get(submission.id).submitters] == [None, "verified"]
