@@ -145,7 +145,7 @@ def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
         status = validate_pdf_signature(signature, context)
         assert status.intact
         assert status.valid
-        assert status.trusted
+        assert status.trusted, status.pretty_print_details()
         assert signature.signer_cert.sha256.hex() == party["identity"]["sha256"]
     assert all(one.permitted for one in judged(data))
     assert "Zoë Łukasz Ångström" in pdf_text(data)
