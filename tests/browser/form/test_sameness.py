@@ -36,7 +36,7 @@ UNDRESS = """(rules) => {
     document.adoptedStyleSheets = [own];
 }"""
 UNDECORATED = """
-    .top, .panel, .document__tools { display: none !important; }
+    .top, .panel, .language, .document__top { display: none !important; }
     .sheet { box-shadow: none !important; border-radius: 0 !important; }
     .box { outline: none !important; background: none !important; animation: none !important; }
     .box__hint { visibility: hidden !important; }

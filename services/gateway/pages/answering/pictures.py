@@ -16,7 +16,7 @@ from services.gateway.pages.answering.context import PagesContext
 WIDTHS = (700, 1400, 2100)
 """Pixels, of the previews that the API links to. Few widths, so that each page is drawn few times."""
 
-LIGHT_WIDTHS = (160, 800, 1200, 1600, 2400)
+LIGHT_WIDTHS = (160, 700, 1000, 1400, 2100)
 """Pixels, of the pages of the signing page: a thumbnail, a phone, a laptop, and for looking closely."""
 
 _PRIVATE_FOR_AN_HOUR = "private, max-age=3600, immutable"

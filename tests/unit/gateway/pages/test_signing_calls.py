@@ -306,7 +306,7 @@ def test_pictures_of_pages(client: Any, bus: RecordingBus, drawn: BlobRef) -> No
     assert answer.data == b"\x89PNG drawn"
     assert answer.headers["Cache-Control"] == "private, max-age=3600, immutable"
     (asked,) = bus.requests(rendering.DRAW_PAGE)
-    assert (asked.file, asked.page, asked.width, asked.format) == (file, 2, 2400, "png")
+    assert (asked.file, asked.page, asked.width, asked.format) == (file, 2, 2100, "png")
     assert bus.requests(submissions.form.FORM_FILE)[0] == submissions.form.FormPage(slug=SLUG, document_uuid="doc-1")
     for number in ("0", "3", "-1", "x"):
         assert client.get(f"/s/{SLUG}/pages/doc-1/{number}.png").status_code == 404
@@ -319,8 +319,8 @@ def test_a_browser_that_shows_webp_gets_light_pictures(client: Any, bus: Recordi
         answer = client.get(f"/s/{SLUG}/pages/doc-1/1?width=700", headers={"Accept": header})
         assert answer.headers["Vary"] == "Accept"
     assert [(asked.width, asked.format) for asked in bus.requests(rendering.DRAW_PAGE)] == [
-        (800, "light"),
-        (800, "png"),
+        (700, "light"),
+        (700, "png"),
     ]
 
 

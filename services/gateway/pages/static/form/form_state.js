@@ -92,6 +92,16 @@ export class FormState extends EventTarget {
     return this.fields.filter((field) => isStep(field) && this.isShown(field));
   }
 
+  /** The number of the page of a field among all that are shown; null when it has no place, or there is one page only. */
+  pageOf(field) {
+    const [area] = field.areas;
+    const documents = this.form.documents.filter((document) => this.isShown(document));
+    const pages = documents.reduce((total, document) => total + document.pages.length, 0);
+    const index = documents.findIndex(({ uuid }) => uuid === (area?.attachment_uuid || this.form.documents[0].uuid));
+    if (!area || index < 0 || pages < 2) return null;
+    return documents.slice(0, index).reduce((total, document) => total + document.pages.length, area.page);
+  }
+
   problem(field) {
     const wrong = problemWith(field, this.value(field.uuid)) ?? this.undrawable.get(field.uuid);
     return wrong ?? (this.needsReason(field) ? t("problem.required.reason") : null);

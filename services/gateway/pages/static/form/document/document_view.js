@@ -1,10 +1,17 @@
-// The pages of the documents with the fields on them. For the eyes and for tapping; the form beside it is where everything
-// is named, ordered and reached by keyboard, so the fields here are hidden from screen readers and from the Tab key.
+// The pages of the documents with the fields on them, and their words behind. The boxes are for the eyes and for tapping: in the
+// words each field is a link to its question in the form, where everything is named and answered.
 import { isEmpty } from "../values/conditions.js";
-import { button, calm, el } from "../dom.js";
+import { calm, el } from "../dom.js";
 import { shownText } from "../values/format.js";
 import { isStep } from "../form_state.js";
 import { t } from "../texts.js";
+import { DocumentText } from "./document_text.js";
+import { tell } from "./field_words.js";
+import { Find } from "./find.js";
+import { PagePictures } from "./page_pictures.js";
+import { PageTools } from "./page_tools.js";
+import { ReadingView } from "./reading_view.js";
+import { textLayer } from "./text_layer.js";
 import { ValuePictures } from "./value_pictures.js";
 
 const ZOOMS = [1, 1.75, 2.5, 3.5];
@@ -13,12 +20,14 @@ const PICTURES = new Set(["signature", "initials", "image", "stamp"]);
 const FAR = 3; // heights of the window
 const MARGIN = 12;
 const SHRINKINGS = [1, 1 / 1.4, 1 / 1.9];
-const WIDTHS = [700, 1400, 2100];
+const NEAR = "60% 0px"; // heights of the window in which words are laid over the pages
 
 export class DocumentView {
   #boxes = new Map(); // field uuid -> [{node, area, drawn}]
   #sections = new Map(); // document -> its element
   #current = null;
+  #pages = []; // of all documents, in order
+  #isReading = false;
   #zoom = 0;
   #zoomChosen = false;
 
@@ -27,15 +36,32 @@ export class DocumentView {
     this.onPick = onPick;
     this.place = place;
     this.pictures = new ValuePictures(state);
+    this.pagePictures = new PagePictures();
+    this.nearness = new IntersectionObserver((entries) => this.#near(entries), { rootMargin: NEAR });
     this.scroller = el("div", { class: "document__pages" });
-    place.append(this.#toolbar(), this.scroller);
     for (const document of state.form.documents) this.#addDocument(document);
+    this.reading = new ReadingView(this.#pages, state, onPick, (page, words) => {
+      page.readWords = words;
+      this.find.words(page);
+    });
+    this.find = new Find(this.#pages, (page) => this.#wordsOf(page));
+    this.tools = new PageTools(this.#pages, {
+      zoom: (step) => this.#chooseZoom(this.#zoom + step),
+      read: (isOpen) => this.#read(isOpen),
+      find: (isOpen) => this.find.open(isOpen),
+      show: (page) => this.#showPage(page),
+    });
+    this.top = el("div", { class: "document__top" }, this.tools.node, this.find.node);
+    place.append(this.top, this.scroller, this.reading.node);
+    this.#setZoom(0);
     for (const field of state.fields) this.refresh(field);
     this.#showDocuments();
     state.addEventListener("changed", () => {
       this.#showDocuments();
       this.state.fields.forEach((field) => this.refresh(field));
+      for (const { fields } of this.#pages) for (const { node, place: where } of fields) tell(node, where, this.state);
     });
+    this.pagePictures.ready.then(() => this.#pages.forEach(({ sheet }) => this.nearness.observe(sheet)));
   }
 
   /** Draws what a field holds now. */
@@ -55,6 +81,10 @@ export class DocumentView {
     for (const box of this.#boxes.get(this.#current) ?? []) box.node.classList.remove("box--current");
     this.#current = field?.uuid ?? null;
     for (const box of this.#boxes.get(this.#current) ?? []) box.node.classList.add("box--current");
+    if (this.#isReading) {
+      this.#showInText(field);
+      return;
+    }
     const boxes = this.#inSight();
     if (!this.#zoomChosen && this.scroller.clientWidth < NARROW) this.#setZoom(boxes.length ? 1 : 0);
     if (boxes.length) this.#bringIntoSight(boxes[0].node);
@@ -68,7 +98,7 @@ export class DocumentView {
   /** Again into sight, when the form has changed its size. */
   follow() {
     const boxes = this.#inSight();
-    if (boxes.length) this.#bringIntoSight(boxes[0].node, "auto");
+    if (boxes.length && !this.#isReading) this.#bringIntoSight(boxes[0].node, "auto");
   }
 
   /** The places of the field that is asked for, on documents that are there. */
@@ -79,17 +109,70 @@ export class DocumentView {
   /** A document is there only while its conditions hold. */
   #showDocuments() {
     for (const [document, section] of this.#sections) section.hidden = !this.state.isShown(document);
+    for (const page of this.#pages) page.section.hidden = !page.isThere();
+    this.tools.refresh();
   }
 
-  #toolbar() {
-    const smaller = button(t("document.smaller"), () => this.#chooseZoom(this.#zoom - 1), "button--small");
-    const larger = button(t("document.larger"), () => this.#chooseZoom(this.#zoom + 1), "button--small");
-    this.onZoom = () => {
-      smaller.disabled = this.#zoom === 0;
-      larger.disabled = this.#zoom === ZOOMS.length - 1;
-    };
-    this.onZoom();
-    return el("div", { class: "document__tools" }, smaller, larger);
+  #near(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) this.#layer(this.#pages.find(({ sheet }) => sheet === target));
+    }
+  }
+
+  /** Lays the words of a page over its picture, once. */
+  #layer(page) {
+    page.layer ??= page.text.page(page.number).then((content) => {
+      if (!content) {
+        page.layer = null;
+        return;
+      }
+      const { node, words, fields } = textLayer(page.text, content, page.page, page.places, this.state, this.onPick);
+      page.words = words;
+      page.fields.push(...fields);
+      page.sheet.querySelector(".sheet__picture, .sheet__failed").after(node);
+      this.find.words(page);
+    });
+    return page.layer;
+  }
+
+  /** The nodes of the words of a page as it is shown now. */
+  async #wordsOf(page) {
+    if (this.#isReading) {
+      await this.reading.ready(page);
+      return page.readWords;
+    }
+    await this.#layer(page);
+    return page.words;
+  }
+
+  #read(isOpen) {
+    const page = this.tools.current;
+    this.#isReading = isOpen;
+    this.place.classList.toggle("document--reading", isOpen);
+    this.scroller.hidden = isOpen;
+    this.reading.open(isOpen);
+    if (page) this.#showPage(page);
+    if (page) this.find.words(page);
+  }
+
+  #showPage(page) {
+    const node = this.#isReading ? page.section : page.sheet;
+    scrollBy({ top: node.getBoundingClientRect().top - this.#below() - MARGIN, behavior: "auto" });
+  }
+
+  /** Where what lies over the top of the document ends. */
+  #below() {
+    const header = document.querySelector(".top").getBoundingClientRect();
+    return Math.max(0, header.bottom, this.top.getBoundingClientRect().bottom);
+  }
+
+  /** In the text that flows: to the page, and to the field as soon as the words are there. */
+  async #showInText(field) {
+    const page = this.#pages.find(({ places }) => places.some((where) => where.field === field));
+    if (!page?.isThere()) return;
+    await this.reading.ready(page);
+    const link = page.fields.find(({ node, place: where }) => where.field === field && page.section.contains(node));
+    if (this.#isReading && link && this.#current === field.uuid) link.node.scrollIntoView({ block: "center", behavior: "auto" });
   }
 
   #chooseZoom(zoom) {
@@ -101,7 +184,7 @@ export class DocumentView {
   #setZoom(zoom) {
     this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, zoom));
     this.scroller.style.setProperty("--zoom", ZOOMS[this.#zoom]);
-    this.onZoom();
+    this.tools.zoomed(this.#zoom === 0, this.#zoom === ZOOMS.length - 1);
     this.#fitAll();
   }
 
@@ -113,7 +196,8 @@ export class DocumentView {
     const link = document.url
       ? el("a", { class: "document__pdf", href: document.url, target: "_blank", rel: "noopener" }, t("document.pdf"))
       : null;
-    const pages = document.pages.map((page, index) => this.#page(document, page, index + 1));
+    const text = new DocumentText(document);
+    const pages = document.pages.map((page, index) => this.#page(document, page, index + 1, text));
     const alone = this.state.form.documents.length === 1;
     const name = el("h3", { class: alone ? "visually-hidden" : "paper__name" }, document.name);
     const section = el("section", { class: "paper" }, name, pages, link);
@@ -121,38 +205,24 @@ export class DocumentView {
     this.scroller.append(section);
   }
 
-  #page(document, page, number) {
+  #page(document, page, number, text) {
     const sheet = el("div", { class: "sheet" });
     sheet.style.aspectRatio = `${page.width} / ${page.height}`;
-    sheet.append(this.#picture(document, page, number));
+    const places = [];
+    this.#pages.push({ document, page, number, sheet, text, places, fields: [], isThere: () => this.state.isShown(document) });
+    this.pagePictures.add(sheet, document, page, number);
     // 11 points on a page of 595, as the sealed file has it (peer facts 4.2).
     sheet.style.setProperty("--point", `${100 / page.width}cqw`);
     const usual = Math.floor((Math.min(page.width, page.height) / 595) * 11);
     for (const field of this.state.fields) {
       for (const [index, area] of field.areas.entries()) {
         const there = area.page === number && (area.attachment_uuid || this.state.form.documents[0].uuid) === document.uuid;
-        if (there) this.#addBox(sheet, field, index, usual);
+        if (!there) continue;
+        places.push({ field, area, isMine: isStep(field) });
+        this.#addBox(sheet, field, index, usual);
       }
     }
     return sheet;
-  }
-
-  #picture(document, page, number) {
-    const image = el("img", {
-      class: "sheet__picture",
-      alt: t("document.page", { number, count: document.pages.length, name: document.name }),
-      loading: number > 2 ? "lazy" : "eager",
-      decoding: "async",
-      sizes: "(min-width: 60rem) 56rem, 100vw",
-      srcset: WIDTHS.map((width) => `${page.url}?width=${width} ${width}w`).join(", "),
-      src: `${page.url}?width=1400`,
-    });
-    image.addEventListener("error", () => {
-      const again = button(t("document.reload"), () => failed.replaceWith(this.#picture(document, page, number)));
-      const failed = el("div", { class: "sheet__failed" }, el("p", {}, t("document.failed")), again);
-      image.replaceWith(failed);
-    });
-    return image;
   }
 
   #addBox(sheet, field, index, usualSize) {
@@ -204,10 +274,9 @@ export class DocumentView {
 
   #bringIntoSight(node, wish = calm() ? "auto" : "smooth") {
     const panel = document.getElementById("panel").getBoundingClientRect();
-    const header = document.querySelector(".top").getBoundingClientRect();
     const box = node.getBoundingClientRect();
     const stacked = panel.left < box.right && panel.right > box.left && panel.top > 0;
-    const top = Math.max(0, header.bottom);
+    const top = this.#below();
     const bottom = stacked ? Math.min(panel.top, innerHeight) : innerHeight;
     const middle = (top + Math.max(bottom, top + 40)) / 2;
     const distance = box.top + box.height / 2 - middle;

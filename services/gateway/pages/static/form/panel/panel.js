@@ -213,9 +213,15 @@ export class Panel {
     return el(
       "div",
       { class: "progress" },
-      el("p", { class: "progress__text" }, t("step.progress", { number, count: total })),
+      el("p", { class: "progress__text" }, this.#progressText(field, number, total)),
       el("progress", { class: "progress__bar", value: number, max: total, "aria-hidden": true }),
     );
+  }
+
+  /** With the page, where there are several. */
+  #progressText(field, number, count) {
+    const page = this.state.pageOf(field);
+    return page ? t("step.progress_page", { number, count, page }) : t("step.progress", { number, count });
   }
 
   #position(field) {
