@@ -252,6 +252,7 @@ def test_the_page_of_the_step_shows_the_documents_and_how_far_it_is(client: Any,
     page = client.get(f"/s/{SLUG}")
     assert page.status_code == 200
     assert "/confirming.min.js" in page.text
+    assert 'id="decline"' in page.text
     assert "/main.min.js" not in page.text
     for secret in (STATE, ADDRESS):
         assert secret not in page.text
