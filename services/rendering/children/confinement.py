@@ -205,7 +205,10 @@ def _allow(handle: int, path: Path, rights: int) -> None:
         rule = struct.pack("=Qi", rights if path.is_dir() else rights & _ON_FILES, place)
         _checked(_libc.syscall(_ADD_RULE, handle, 1, ctypes.c_char_p(rule), 0))
     finally:
-        os.close(place)
+        # A rule is about an inode. The kernel forgets those of /proc when memory is short, and makes others, which no rule is
+        # about; it does not forget what is open. The descriptor opens nothing that the rules do not allow.
+        if not path.is_relative_to("/proc"):
+            os.close(place)
 
 
 def _checked(result: int) -> None:

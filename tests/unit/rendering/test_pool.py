@@ -1,5 +1,6 @@
 """Children that crash, hang, hoard or wear out: the caller hears of it, the next caller does not."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -560,6 +561,17 @@ def test_a_kernel_without_landlock_is_told_and_children_work_all_the_same() -> N
     assert told[0].startswith("there is no Landlock")
     assert answer == {"works": True}
     assert confinement.lacking() == []
+
+
+def test_a_child_is_let_to_proc_when_the_kernel_has_forgotten_the_inodes_there(pool: ChildPool) -> None:
+    """As it does when memory is short: what it makes anew no rule is about. After a job the child reads its own peak."""
+    child = pid(pool)
+    held = {str(descriptor.readlink()) for descriptor in Path(f"/proc/{child}/fd").iterdir()}
+    assert {f"/proc/{child}", "/proc/meminfo", "/proc/cpuinfo", "/proc/filesystems"} <= held
+    with contextlib.suppress(OSError):  # the administrator of the machine alone may have it forget at once
+        Path("/proc/sys/vm/drop_caches").write_text("2")
+    assert pid(pool) == child
+    assert pool._idle[0].peak_memory > 0
 
 
 def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
