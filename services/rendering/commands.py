@@ -269,8 +269,9 @@ def accept_archiving(session: Session, envelope: Envelope, due: ArchivingDue, no
         _new_archive(due.submission_id, due.seal_id, ArchiveDue(document, file, None, now), now)
         for document, file in due.files.items()
     ]
-    session.execute(insert_into(session, ArchivedFile).values(rows).on_conflict_do_nothing())
-    leave_work(session, ArchivedFile.__tablename__)
+    if rows:
+        session.execute(insert_into(session, ArchivedFile).values(rows).on_conflict_do_nothing())
+        leave_work(session, ArchivedFile.__tablename__)
 
 
 def _new_archive(submission_id: int, seal_id: str, archive: ArchiveDue, now: datetime) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def claim_cost(database: Database, backlog: int) -> None:
     looks, claims, surveys = [], [], []
     for _ in range(20):
         started = time.perf_counter()
-        database.read(loop._seconds_until_due, 64)
+        database.read(loop._seconds_until_due, 64, None)
         looks.append(time.perf_counter() - started)
         started = time.perf_counter()
         rows, _ = database.write_unsynced(loop._claim, 4)

@@ -1,11 +1,11 @@
 """Data for each kind of event: the smallest that its model takes, with ids that no database knows."""
 
 from datetime import UTC, datetime
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from contracts.events import TEMPLATE_UPDATED, Event
+from contracts.events import CONFIRMATION_DUE, TEMPLATE_UPDATED, Event
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TEMPLATE = {
@@ -22,6 +22,8 @@ TEMPLATE = {
 def data_of(event: Event) -> Any:
     """What ``event`` carries."""
     made = _smallest(event.model)
+    if event is CONFIRMATION_DUE:
+        made["to_check"] = {"documents": {}, "fields": [], "parties": [{"submitter_id": 7, "party_uuid": "a"}]}
     if event is TEMPLATE_UPDATED:
         made["data"] = TEMPLATE
     elif event.public:
@@ -38,6 +40,8 @@ def _value(name: str, wanted: Any) -> Any:
         return [] if name != "parties" else [_value("party", get_args(wanted)[0])]
     if get_origin(wanted) is dict:
         return {}
+    if get_origin(wanted) is Literal:
+        return get_args(wanted)[0]
     if isinstance(wanted, type) and issubclass(wanted, BaseModel):
         return _smallest(wanted)
     if wanted is bool:

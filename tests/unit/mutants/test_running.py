@@ -1,6 +1,7 @@
 """What becomes of a change: whatever kind of function it is in, it is in force; and a mistake of the runner is none of the tests'."""
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -260,11 +261,15 @@ plugin.report()
 """
 
 
+_PLAIN = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+"""What is asked of this run of tests is not asked of theirs."""
+
+
 def test_what_the_tests_noticed_what_survived_what_hung_and_what_was_not_tried_is_printed(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(RULES)
     (tmp_path / "test_rules.py").write_text(TESTS)
     command = [sys.executable, "-c", RUN, str(tmp_path)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=ROOT, env=_PLAIN, capture_output=True, text=True, check=False)
     lines = ran.stdout.splitlines()
     assert f"{tmp_path}/rules.py:6: rules:small: number < 3 -> number <= 3" in lines, ran.stdout + ran.stderr
     assert f"{tmp_path}/rules.py:6: rules:small: return number < 3 -> return None" not in lines

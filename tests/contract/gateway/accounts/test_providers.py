@@ -161,7 +161,6 @@ WRONG: list[tuple[str, Any, list[str]]] = [
     ("certsign", {"url": "ftp://example.com"}, ["certsign.url"]),
     ("certsign", {"url": "http://169.254.169.254/latest"}, ["certsign.url"]),
     ("certsign", {"url": "http://10.0.0.1"}, ["certsign.url"]),
-    ("certsign", {**CSC, "mode": "signer"}, ["certsign.mode"]),
     ("certsign", {**CSC, "mode": "other"}, ["certsign.mode"]),
     ("certsign", {**CSC, "authorization": {"type": "other"}}, ["certsign.authorization.type"]),
     (

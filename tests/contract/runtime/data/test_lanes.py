@@ -158,7 +158,7 @@ def test_a_choice_costs_the_same_beside_any_backlog(tmp_path: Any) -> None:
                 driver.set_progress_handler(None, 0)
 
         for _ in range(3):
-            database.read(counted, loop._seconds_until_due, 64)
+            database.read(counted, loop._seconds_until_due, 64, None)
             rows, _ = database.write(counted, loop._claim, 4)
             assert len(rows) == 4
             database.read(counted, loop._survey)

@@ -275,7 +275,7 @@ def test_the_line_of_a_completion_says_how_one_was_let_in_and_the_words_above_th
         {"way": "link"},
         {"way": "code", "method": "email", "to": "signer1@example.com"},
     ]
-    assert one.data["statement"] == words.model_dump()
+    assert one.data["statement"] == words.model_dump(exclude_none=True)
     assert two.data["let_in_by"] == [{"way": "link"}]
     assert "statement" not in two.data, "a page that did not say what it showed"
     said = paper(sealing(desk), tmp_path)
