@@ -589,8 +589,9 @@ class _Sections:
         return Sentence(self._messages(key, **clean))
 
     def _label(self, text: str) -> str:
-        """A label in capitals, where the script has them."""
-        return Sentence(text.upper()) if isinstance(text, Sentence) else text.upper()
+        """A label in capitals, where the script has them; in Turkish an i keeps its dot (Unicode, SpecialCasing)."""
+        capitals = (text.replace("i", "İ") if self._messages.language == "tr" else text).upper()
+        return Sentence(capitals) if isinstance(text, Sentence) else capitals
 
     def _unnamed(self, kind: FieldType, number: int) -> str:
         key = f"kind.{kind.value}"
