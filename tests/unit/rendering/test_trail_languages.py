@@ -4,10 +4,12 @@ to left."""
 import json
 import re
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
 
+from contracts.languages.choosing import languages
 from contracts.languages.saying import Language, messages
 from contracts.runtime.data.blobstore import BlobStore
 from services.rendering.jobs.drawing import paper
@@ -60,6 +62,31 @@ def test_nothing_of_ours_is_outside_of_the_files(blobs: BlobStore, monkeypatch: 
     ]
     assert own == []
     assert any("⟦" in content for content in printed)
+
+
+@pytest.mark.parametrize("tag", languages())
+def test_every_language_is_drawn(blobs: BlobStore, tmp_path: Path, tag: str) -> None:
+    """Judged by poppler, which finds the words again that the fonts have drawn, and by qpdf."""
+    request = seal_request(blobs)
+    account = request.account.model_copy(update={"locale": tag})
+    data = made(request.model_copy(update={"account": account}), blobs)
+    assert_clean(data, tmp_path)
+    drawn = {letters(word) for word in words(data, tmp_path).split()}
+    said = messages(tag, "trail")
+    for word in f"{said['title']} {said['documents']}".split():
+        assert letters(word) in drawn
+
+
+def test_turkish_labels_keep_their_dots(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    account = request.account.model_copy(update={"locale": "tr"})
+    drawn = words(made(request.model_copy(update={"account": account}), blobs), tmp_path)
+    assert "IP ADRESİ" in drawn
+
+
+def letters(word: str) -> str:
+    """The characters of a word in any order: which way they run, each reader tells in a way of its own."""
+    return "".join(sorted(one for one in unicodedata.normalize("NFKC", word) if unicodedata.category(one) != "Cf"))
 
 
 def test_every_message_of_the_trail_is_said_somewhere() -> None:

@@ -7,6 +7,7 @@ checked before it is printed; its head is printed whole.
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -590,6 +591,8 @@ class _Sections:
 
     def _label(self, text: str) -> str:
         """A label in capitals, where the script has them; in Turkish an i keeps its dot (Unicode, SpecialCasing)."""
+        if any(unicodedata.category(one) == "Lo" for one in text):
+            return text
         capitals = (text.replace("i", "İ") if self._messages.language == "tr" else text).upper()
         return Sentence(capitals) if isinstance(text, Sentence) else capitals
 
