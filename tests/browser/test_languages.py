@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from services.gateway.pages.texts import offered
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
@@ -56,6 +57,7 @@ def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page:
         "Name",
         "Day",
     ]
+    known += [name for _, name in offered()]  # each language is named in itself
     known += ["between", "two", "parties"]  # the document's own words lie behind its page, one by one
     known += ["agreement", "Choice", "Other", "Aa", "Bb", "Ana", "mm/dd/yyyy", "dd/mm/yyyy"]
     page = open_page(f"/s/{first['slug']}", PHONE)
