@@ -332,8 +332,9 @@ class CertsignWork:
                     self._database.write(certsigning.end_turn, mark, now(), works=False)
                 raise
             if not known_to_work:
-                self._trying.succeeded(mark)
+                # In this order: who is let on by the first looks for the second.
                 self._database.write(certsigning.end_turn, mark, now(), works=True)
+                self._trying.succeeded(mark)
             return answer
 
     def _refuse_unless_tried_here(self, mark: str) -> None:

@@ -23,6 +23,7 @@ from services.rendering import background, certsigning, commands, queries
 from services.rendering.models import CertsignJob, CertsignSigning, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
+from services.rendering.sealing import certsign_work
 from services.rendering.signatures.workshop import Workshop
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.certificates_at_providers import RemoteKey, identity, lost
@@ -551,3 +552,20 @@ def test_killed_at_any_moment_each_document_is_signed_once_as_it_was_authorised(
         asked_for = {one for hashes in suite.key.permitted[permitted:] for one in hashes}
         assert asked_for == set(in_files) == set(suite.key.signed[signed:]), moment
         assert len(suite.key.signed) - signed == 2, f"{moment}: something was signed twice"
+
+
+def test_whoever_is_let_on_finds_in_the_database_that_the_settings_work(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would take it that another process was refused meanwhile, and come again later."""
+    works: list[bool] = []
+    real = certsign_work._Trying.succeeded
+
+    def noted(trying: Any, mark: str) -> None:
+        works.append(suite.database.read(certsigning.is_known_to_work, mark))
+        real(trying, mark)
+
+    monkeypatch.setattr(certsign_work._Trying, "succeeded", noted)
+    asked(suite)
+    suite.run()
+    assert works == [True]
