@@ -1,6 +1,7 @@
 """What a page costs a slow phone: Chromium with the network and the processor of one, asked through its DevTools protocol."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
@@ -37,12 +38,12 @@ _WATCH = """
 
 @dataclass
 class Sent:
-    """A request: ``began`` and ``ended`` in milliseconds after the first one began, ``size`` in bytes as it came over the wire, with
-    its head."""
+    """A request: ``began`` and ``ended`` in milliseconds after the first one began (``inf``: it was under way when the window was
+    closed), ``size`` in bytes as it came over the wire, with its head."""
 
     url: str
     began: float
-    ended: float = 0.0
+    ended: float = inf
     size: int = 0
 
 
