@@ -17,6 +17,7 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Request,
+    expect,
     sync_playwright,
 )
 
@@ -41,6 +42,9 @@ FLAGS = [
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}
 
+PATIENCE = 60_000
+"""Milliseconds that a page may take to do or show what a test waits for: so many that no slow machine is taken for a fault."""
+
 OpenPage = Callable[..., Page]
 
 
@@ -60,6 +64,7 @@ def suite(
 @pytest.fixture(scope="package")
 def chromium() -> Iterator["Chromium"]:
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE)
         running = Chromium(playwright)
         yield running
         running.browser.close()
@@ -75,7 +80,9 @@ class Chromium:
     def new_context(self, **options: Any) -> BrowserContext:
         if not self.browser.is_connected():
             self.browser = self._launched()
-        return self.browser.new_context(**options)
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(PATIENCE)
+        return context
 
     def close(self, context: BrowserContext) -> None:
         """A crash while the pages are put away, after the test, spoils nothing."""
@@ -141,7 +148,6 @@ def open_page(chromium: Chromium, suite: RunningSuite, watch: Watch) -> Iterator
             timezone_id="Europe/Vienna",
             **more,
         )
-        context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
         watch.on(page, urlsplit(suite.base_url).netloc)

@@ -53,7 +53,6 @@ def example(number: int, suite: RunningSuite, path: str) -> str:
 
 def opened(chromium: Chromium, url: str, **options: Any) -> Page:
     context = chromium.new_context(viewport=DESKTOP, locale="en-GB", **options)
-    context.set_default_timeout(30_000)
     page = context.new_page()
     page.goto(url)
     return page

@@ -41,7 +41,6 @@ def open_provider(chromium: Chromium) -> Iterator[Any]:
     def opened(url: str, viewport: dict[str, int] = DESKTOP) -> Page:
         context = chromium.new_context(viewport=viewport)
         contexts.append(context)
-        context.set_default_timeout(20_000)
         context.route(
             re.compile(re.escape(RETURN)), lambda route: route.fulfill(body="back", content_type="text/plain")
         )

@@ -322,14 +322,12 @@ def one_truth(office: Office, folder: Path) -> None:
     for kind, agreements in (("submission.created", [*there, *fresh]), ("submission.completed", done)):
         wait_until(
             lambda kind=kind, agreements=agreements: {one.number for one in agreements} <= {*polled(office, kind)},  # type: ignore[misc]
-            within=60,
             what=f"{kind} of each agreement to be polled",
         )
         log = polled(office, kind)
         assert {one.number: log[one.number] for one in agreements} == {one.number: one.emails for one in agreements}
         wait_until(
             lambda kind=kind: {one.number for one in fresh} <= {*announced(office, kind)},  # type: ignore[misc]
-            within=60,
             what=f"{kind} of each new agreement at the receiver",
         )
         heard = announced(office, kind)
@@ -345,7 +343,6 @@ def one_truth(office: Office, folder: Path) -> None:
                 )
                 == {"invitation": 2, "completed": 1, "documents_copy": 2}
             ),
-            within=60,
             what=f"the mails about {agreement.number}",
         )
     office.made = [*there, *fresh]
@@ -359,7 +356,6 @@ def make_some(office: Office) -> None:
     office.send()
     wait_until(
         lambda: {one.number for one in made} <= {*announced(office, "submission.completed")},
-        within=60,
         what="what was there before to be announced",
     )
 
@@ -369,7 +365,7 @@ def test_all_databases_from_one_backup(office: Office, tmp_path: Path) -> None:
     with Working(office):
         back_up(office, tmp_path / "backup")
         before = len(office.made)
-        wait_until(lambda: len(office.made) >= before + 4, within=60, what="more agreements after the backup")
+        wait_until(lambda: len(office.made) >= before + 4, what="more agreements after the backup")
     stop_and_empty_the_broker(office)
     refused = office.run(RESTORE.replace("BACKUP", str(tmp_path / "backup")), may_fail=True)
     assert refused.returncode == 1
@@ -390,10 +386,10 @@ def test_databases_of_different_moments(office: Office, tmp_path: Path, older: S
         back_up(office, tmp_path / "first")
         time.sleep(2)  # that much is between them: a moment, not a wait for something
         before = len(office.made)
-        wait_until(lambda: len(office.made) >= before + 2, within=60, what="more agreements between the backups")
+        wait_until(lambda: len(office.made) >= before + 2, what="more agreements between the backups")
         back_up(office, tmp_path / "second")
         before = len(office.made)
-        wait_until(lambda: len(office.made) >= before + 2, within=60, what="more agreements after them")
+        wait_until(lambda: len(office.made) >= before + 2, what="more agreements after them")
     stop_and_empty_the_broker(office)
     folder = mixed(tmp_path / "second", tmp_path / "first", older, tmp_path / "mixed")
     office.run(RESTORE.replace("BACKUP", f"--replace {folder}"))
@@ -425,11 +421,11 @@ def test_by_hand(office: Office, tmp_path: Path, how: str) -> None:
     """With tools of others; where nobody says so, the mark in the file store does."""
     with Working(office):
         before = len(office.made)
-        wait_until(lambda: len(office.made) >= before + 2, within=60, what="some agreements")
+        wait_until(lambda: len(office.made) >= before + 2, what="some agreements")
         for service, url in office.places.databases.items():
             copy_by_hand(url, tmp_path / service)
         before = len(office.made)
-        wait_until(lambda: len(office.made) >= before + 4, within=60, what="more agreements after the copies")
+        wait_until(lambda: len(office.made) >= before + 4, what="more agreements after the copies")
     stop_and_empty_the_broker(office)
     for service, url in office.places.databases.items():
         put_back_by_hand(url, tmp_path / service)

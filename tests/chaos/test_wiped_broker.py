@@ -91,13 +91,12 @@ def check(suite: RunningSuite, receiver: Receiver, submission_ids: list[int]) ->
         def complete(number: int = number) -> bool:
             return suite.api("GET", f"/submissions/{number}")["status"] == "completed"
 
-        wait_until(complete, within=60, what=f"submission {number} completed")
-    wait_until(lambda: all_told(suite), within=60, what="every outbox empty")
+        wait_until(complete, what=f"submission {number} completed")
+    wait_until(lambda: all_told(suite), what="every outbox empty")
     for number in submission_ids:
         wait_until(
             # Both grow: what the mails of an agreement come to is told as well.
             lambda number=number: (public := stated(suite, number)) and logged(suite, number) == public,  # type: ignore[misc]
-            within=60,
             what=f"the events of submission {number} in the log, in order",
         )
         public = stated(suite, number)
@@ -105,19 +104,16 @@ def check(suite: RunningSuite, receiver: Receiver, submission_ids: list[int]) ->
         wanted = sorted(kind for kind in public if kind in KINDS)
         wait_until(
             lambda number=number, wanted=wanted: sorted(told_by(receiver, number).values()) == wanted,  # type: ignore[misc]
-            within=60,
             what=f"each event of submission {number} at the receiver",
         )
         wait_until(
             lambda number=number: mails(suite, number)["invitation"] == 2 and mails(suite, number)["completed"] == 1,  # type: ignore[misc]
-            within=60,
             what=f"the mails about submission {number}",
         )
         assert mails(suite, number)["documents_copy"] == 2
     for service in ("submissions", "webhooks", "notifications", "rendering", "templates"):
         wait_until(
             lambda service=service: rows(suite, service, "SELECT count(*) FROM missing_events") == [(0,)],  # type: ignore[misc]
-            within=60,
             what=f"nothing missing in {service}",
         )
     assert rows(suite, "webhooks", "SELECT count(*) FROM arrivals") == [(0,)]
@@ -135,10 +131,8 @@ def test_what_waited_for_services_that_were_down(suite: RunningSuite, template_i
         sign(suite, seller["slug"], SELLER_VALUES)
         sign(suite, buyer["slug"], BUYER_VALUES)
         first = seller["submission_id"]
-        wait_until(
-            lambda: "submission.completed" in stated(suite, first), within=60, what="the first one completed and told"
-        )
-        wait_until(lambda: all_told(suite), within=60, what="every outbox empty")
+        wait_until(lambda: "submission.completed" in stated(suite, first), what="the first one completed and told")
+        wait_until(lambda: all_told(suite), what="every outbox empty")
         wipe(suite)
         for victim in ("notifications", "webhooks"):
             suite.start_program(victim)
@@ -158,7 +152,7 @@ def test_a_gap_in_the_middle(suite: RunningSuite, template_id: int) -> None:
         suite.kill_program("webhooks")
         seller, buyer = send(suite, template_id, order="random")
         number = seller["submission_id"]
-        wait_until(lambda: "submission.created" in stated(suite, number), within=60, what="the creation is told")
+        wait_until(lambda: "submission.created" in stated(suite, number), what="the creation is told")
         wipe(suite)
         suite.start_program("webhooks")
         suite.wait_until_ready()

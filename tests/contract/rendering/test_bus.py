@@ -71,7 +71,7 @@ class Running:
         self.client = RpcClient(amqp_url)
         stack.callback(self.client.close)
         self.told: list[Envelope] = []
-        wait_until(self.ready, within=60, what="rendering answers")
+        wait_until(self.ready, what="rendering answers")
 
     def start(self, command: str, **more: str) -> subprocess.Popen[bytes]:
         log = self._stack.enter_context((self.folder / f"{command}.log").open("ab"))
@@ -121,7 +121,7 @@ class Running:
         return [one for one in self.heard() if one.data["seal_id"] == seal_id]
 
     def sealed(self, seal_id: str) -> DocumentsSealed:
-        wait_until(lambda: self.about(seal_id), within=60, what=f"the outcome of {seal_id}")
+        wait_until(lambda: self.about(seal_id), what=f"the outcome of {seal_id}")
         (event,) = self.about(seal_id)
         assert event.type == DOCUMENTS_SEALED.type, event.data
         return DocumentsSealed.model_validate(event.data)
@@ -444,7 +444,7 @@ def test_a_broken_order_is_answered_with_the_field(service: Running) -> None:
         "text", "word " * 4000, Area(x=0.1, y=0.1, w=0.1, h=0.01, attachment_uuid="d0"), name="City"
     )
     service.order(seal_request(service.blobs, values=[value], submission_id=3, seal_id="broken"))
-    wait_until(lambda: service.about("broken"), within=60, what="the outcome")
+    wait_until(lambda: service.about("broken"), what="the outcome")
     (event,) = service.about("broken")
     assert event.type == DOCUMENTS_FAILED.type
     assert "City" in event.data["reason"]
@@ -459,7 +459,7 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
         documents = [big] * 3
         request = seal_request(service.blobs, *documents, submission_id=40 + number, seal_id=seal_ids[-1])
         service.order(request)
-        wait_until(lambda number=number: _has_begun(service, 40 + number, number), within=60, what="the job to begin")
+        wait_until(lambda number=number: _has_begun(service, 40 + number, number), what="the job to begin")
         os.kill(service.background.pid, signal.SIGKILL)
         service.background.wait()
         service.background = service.start("background")
@@ -495,7 +495,7 @@ def test_killed_while_a_provider_is_asked_each_document_has_one_signature(servic
                 service.blobs, *documents, submission_id=60 + number, seal_id=seal_id, certsign=by_csc(provider)
             )
             service.order(request)
-            wait_until(lambda number=number: reached(number), within=60, what="the provider to be asked")
+            wait_until(lambda number=number: reached(number), what="the provider to be asked")
             os.kill(service.background.pid, signal.SIGKILL)
             service.background.wait()
             service.background = service.start("background")
@@ -519,13 +519,13 @@ def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Runni
     service.background = service.start("background", RENDERING_LEASE_SECONDS="3")
     request = seal_request(service.blobs, *[contract_pdf(150)] * 3, submission_id=50, seal_id="stands still")
     service.order(request)
-    wait_until(lambda: _has_begun(service, 50, 1), within=60, what="the job to begin")
+    wait_until(lambda: _has_begun(service, 50, 1), what="the job to begin")
     _stop_outside_a_transaction(service)
     other = service.start("background", RENDERING_LEASE_SECONDS="3")
     wait_until(lambda: ("stands still", "done") in service.jobs(), within=90, what="the other process makes it")
     assert not _superseded(service)
     os.kill(service.background.pid, signal.SIGCONT)
-    wait_until(lambda: _superseded(service), within=60, what="the first attempt to end")
+    wait_until(lambda: _superseded(service), what="the first attempt to end")
     end(other)
     sealed = service.sealed("stands still")
     assert len(service.about("stands still")) == 1
@@ -574,7 +574,7 @@ def test_a_serving_process_killed_in_mid_call_answers_again(service: Running) ->
     os.kill(service.serve.pid, signal.SIGKILL)
     service.serve.wait()
     service.serve = service.start("serve")
-    wait_until(service.ready, within=60, what="rendering answers again")
+    wait_until(service.ready, what="rendering answers again")
     assert service.prepare(document(line("back"))).pages
 
 
@@ -584,9 +584,7 @@ def test_no_child_outlives_its_service(service: Running) -> None:
     assert children
     os.kill(service.background.pid, signal.SIGKILL)
     service.background.wait()
-    wait_until(
-        lambda: not any(Path(f"/proc/{child}").exists() for child in children), within=30, what="the children end"
-    )
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), what="the children end")
     service.background = service.start("background")
 
 

@@ -56,7 +56,7 @@ class Running:
         self.client = RpcClient(amqp_url)
         stack.callback(self.client.close)
         self.told: list[Envelope] = []
-        wait_until(self.ready, within=60, what="templates and rendering answer")
+        wait_until(self.ready, what="templates and rendering answer")
 
     def start(self, name: str, command: str) -> subprocess.Popen[bytes]:
         log = self._stack.enter_context((self.folder / f"{name}-{command}.log").open("ab"))

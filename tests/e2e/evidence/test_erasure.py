@@ -51,7 +51,7 @@ def test_nothing_of_an_erased_submission_is_left_in_the_files(sqlite_suite: Runn
     for number in ids:
         removed = suite.api("DELETE", f"/submissions/{number}", params={"permanently": "true"})
         assert removed["erasure"]["storage"] == "overwritten"
-    wait_until(lambda: not list(files_with(folder, needle)), within=60, what="that nothing is left")
+    wait_until(lambda: not list(files_with(folder, needle)), what="that nothing is left")
 
 
 @pytest.mark.parametrize("suite", ["postgresql"], indirect=True)

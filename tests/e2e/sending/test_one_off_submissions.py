@@ -32,7 +32,7 @@ def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
         found = suite.api("GET", f"/submissions/{submission_id}")
         return found if found["status"] == "completed" else None
 
-    return wait_until(done, within=60, what="the sealed documents")
+    return wait_until(done, what="the sealed documents")
 
 
 def test_from_upload_to_sealed_documents(suite: RunningSuite) -> None:

@@ -26,7 +26,7 @@ class ObjectStore:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        wait_until(self._made, within=60, what="the bucket")
+        wait_until(self._made, what="the bucket")
 
     def stop(self) -> None:
         self._process.kill()

@@ -45,7 +45,7 @@ class RunningGateway:
         processes.migrate("gateway", self.settings)
         with self.log.open("ab") as log:
             self.process = processes.start("gateway", "serve", self.settings, log)
-        wait_until(self._lives, within=60, what="the gateway answers")
+        wait_until(self._lives, what="the gateway answers")
 
     def stop(self) -> int:
         """SIGTERM; the exit status."""

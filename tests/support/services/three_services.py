@@ -77,7 +77,7 @@ class Suite:
         for name in SERVICES:
             for command in ("serve", "background"):
                 self.processes.append(processes.start(name, command, self.settings, self.log))
-        wait_until(lambda: all(self.ready(name) for name in SERVICES), within=60, what="the services")
+        wait_until(lambda: all(self.ready(name) for name in SERVICES), what="the services")
         tags = [
             "{{Full name;role=Buyer}}",
             "{{Papers;type=file;role=Buyer;required=false}}",
@@ -105,7 +105,7 @@ class Suite:
         self.processes[number].kill()
         self.processes[number].wait()
         self.processes[number] = processes.start(name, "serve", self.settings, self.log)
-        wait_until(lambda: self.ready(name), within=60, what=f"{name} to be back")
+        wait_until(lambda: self.ready(name), what=f"{name} to be back")
 
     def ask(self, call: Any, command: Any) -> Any:
         """As a patient client: the same request again while the service cannot be had."""
@@ -118,7 +118,7 @@ class Suite:
                     raise
                 return ()  # type: ignore[return-value]
 
-        return wait_until(asked, within=60, what=f"an answer to {call.method}")[0]
+        return wait_until(asked, what=f"an answer to {call.method}")[0]
 
     def logged(self, call: str) -> int:
         """How often a call has been answered so far, as the log says."""
@@ -171,7 +171,7 @@ class Suite:
             assert found.sealing_status != "failed", found.sealing_error
             return found if found.status is SubmissionStatus.COMPLETED else None
 
-        return wait_until(look, within=60, what="completed")  # type: ignore[return-value]
+        return wait_until(look, what="completed")  # type: ignore[return-value]
 
     def bytes_of(self, url: str) -> bytes:
         return self.blobs.get(links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0]).key)

@@ -466,7 +466,7 @@ def test_children_that_are_not_needed_end_but_one() -> None:
         with ThreadPoolExecutor(3) as threads:
             pids = set(threads.map(lambda _: run(pool, "sleep", {"seconds": 0.4})[0]["pid"], range(3)))
         assert len(pids) == 3
-        wait_until(lambda: len(_alive(pids)) == 1, within=20)
+        wait_until(lambda: len(_alive(pids)) == 1)
         alive = _alive(pids)
         assert pid(pool) in alive
     finally:
@@ -577,7 +577,7 @@ def test_a_child_is_let_to_proc_when_the_kernel_has_forgotten_the_inodes_there(p
 def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
     child = pid(pool)
     pool._idle[0]._connection.close()
-    wait_until(lambda: _has_ended(child), within=20)
+    wait_until(lambda: _has_ended(child))
 
 
 def _has_ended(child: int) -> bool:

@@ -356,7 +356,7 @@ def test_an_event_that_no_queue_takes_stays_until_one_does(
         channel.queue_bind(queue, "webhooks.events", "webhook.disabled")
         # They are tried again after 15 s; here it is time at once.
         database.write(lambda session: session.execute(sa.update(tables.outbox).values(retry_at=now())))
-        wait_until(lambda: waiting() == [], within=60, what="the outbox to be empty")
+        wait_until(lambda: waiting() == [], what="the outbox to be empty")
     bodies = [json.loads(channel.basic_get(queue, auto_ack=True)[2]) for _ in range(3)]
     assert [body["id"] for body in bodies] == identifiers
     database.dispose()
@@ -374,7 +374,7 @@ def test_calls_and_events_survive_a_broken_broker(broker: PrivateBroker, worker:
     assert refused.value.status == 503
     assert time.monotonic() - began < 5
     broker.start()
-    wait_until(lambda: is_ready(client), within=60, what="calls after the restart")
+    wait_until(lambda: is_ready(client), what="calls after the restart")
     subject = new_subject()
     connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
     publish(connection.channel(), envelope(subject))

@@ -155,7 +155,7 @@ def test_the_broker_is_killed(broker: PrivateBroker, client: RpcClient, worker: 
     for _ in range(2):
         assert "message broker" in refused(echo(client))
     broker.start()
-    wait_until(lambda: answers(client), within=60, what="the specimen answers again")
+    wait_until(lambda: answers(client), what="the specimen answers again")
 
 
 def answered_or_refused(client: RpcClient) -> bool:
@@ -171,7 +171,7 @@ def test_the_broker_is_wiped(broker: PrivateBroker, client: RpcClient, worker: A
     shutil.rmtree(broker.folder / "mnesia")
     broker.start()
 
-    wait_until(lambda: answered_or_refused(client), within=60, what="the specimen answers again")
+    wait_until(lambda: answered_or_refused(client), what="the specimen answers again")
 
 
 def test_the_broker_is_silent(broker: PrivateBroker, client: RpcClient, worker: Any) -> None:
@@ -179,7 +179,7 @@ def test_the_broker_is_silent(broker: PrivateBroker, client: RpcClient, worker: 
     with stopped(broker.pid):
         for _ in range(3):
             assert "message broker" in refused(echo(client))
-    wait_until(lambda: answers(client), within=60, what="the specimen answers again")
+    wait_until(lambda: answers(client), what="the specimen answers again")
 
 
 def test_the_broker_takes_nothing(broker: PrivateBroker, client: RpcClient, worker: Any) -> None:
@@ -190,7 +190,7 @@ def test_the_broker_takes_nothing(broker: PrivateBroker, client: RpcClient, work
             assert refused(echo(client)) == "The message broker accepts nothing at the moment"
     finally:
         broker.ctl("set_vm_memory_high_watermark", "0.4")
-    wait_until(lambda: answers(client), within=60, what="the specimen answers again")
+    wait_until(lambda: answers(client), what="the specimen answers again")
 
 
 def test_a_process_that_hangs(client: RpcClient, worker: Any) -> None:

@@ -247,7 +247,7 @@ def test_a_broker_that_is_stopped_does_not_hold_the_relay_for_ever(site: Site, m
         assert sender.publish([Message("2", "", site.queue, b"{}")])["2"] == UNKNOWN
     finally:
         os.kill(site.broker.pid, signal.SIGCONT)
-    wait_until(lambda: one.turn() is not None and site.waiting() == 0, within=60, what="the outbox to be empty")
+    wait_until(lambda: one.turn() is not None and site.waiting() == 0, what="the outbox to be empty")
     sender.close()
     assert "stopped" in [body["data"]["key"] for _, body in site.received() if body]
 
@@ -263,7 +263,7 @@ def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pyte
             time.sleep(2.5)
             assert site.waiting() == 1
             site.broker.ctl("set_vm_memory_high_watermark", "0.4")
-            wait_until(lambda: site.waiting() == 0, within=60, what="the outbox to be empty")
+            wait_until(lambda: site.waiting() == 0, what="the outbox to be empty")
     finally:
         site.broker.ctl("set_vm_memory_high_watermark", "0.4")
     assert set(site.keys()) == {"one"}

@@ -180,8 +180,8 @@ def test_an_outage_of_the_database_that_outlasts_all_tries_parks_nobody(
     wait_until(lambda: "worker.consuming" in served.log("serve"), what="the worker")
     with database_away(served):
         publish(broker, *((name, "keep") for name in names))
-        wait_until(lambda: tries(served, "waiting") > 5 * len(names), within=60, what="more tries than the ladder has")
-    wait_until(lambda: sorted(served.notes()) == names, within=60, what="all of them")
+        wait_until(lambda: tries(served, "waiting") > 5 * len(names), what="more tries than the ladder has")
+    wait_until(lambda: sorted(served.notes()) == names, what="all of them")
     assert waiting(broker, PARKED) == tries(served, "parked") == 0
 
 
@@ -198,7 +198,7 @@ def test_what_came_again_before_the_database_went_away_is_handled_when_it_is_bac
         publish(broker, *((name, "keep") for name in names), again=True)
         # Two of them are held, with pauses of up to 5 s: by then for longer than the limit.
         wait_until(lambda: served.log("serve").count("suspect.not_recorded") >= 16, within=90, what="many tries")
-    wait_until(lambda: sorted(served.notes()) == names, within=60, what="all of them")
+    wait_until(lambda: sorted(served.notes()) == names, what="all of them")
     wait_until(lambda: waiting(broker, QUEUE) == 0, what="the queue to be empty")
     assert waiting(broker, PARKED) == tries(served, "parked") == 0
     assert worker.poll() is None
@@ -213,7 +213,7 @@ def test_a_message_that_nobody_is_at_goes_back_into_its_queue(broker: PrivateBro
     client.close()
     publish(broker, ("unlucky", "keep"))
     wait_until(lambda: "event.without_outcome" in served.log("serve"), what="the mistake")
-    wait_until(lambda: waiting(broker, QUEUE) == 0, within=60, what="the queue to be empty")
+    wait_until(lambda: waiting(broker, QUEUE) == 0, what="the queue to be empty")
     assert served.notes() == ["unlucky"]
 
 
@@ -259,12 +259,11 @@ def test_lost_connections_and_restarts_of_the_broker_park_nobody(broker: Private
             broker.ctl("close_all_connections", "as told")
         wait_until(
             lambda: served.log("serve").count("worker.consuming") > consuming,  # noqa: B023
-            within=60,
             what="the next connection",
         )
     (served.folder / "go on").touch()
-    wait_until(lambda: sorted(served.notes()) == ["quick", "slow"], within=60, what="both")
-    wait_until(lambda: waiting(broker, QUEUE) == 0, within=60, what="the queue to be empty")
+    wait_until(lambda: sorted(served.notes()) == ["quick", "slow"], what="both")
+    wait_until(lambda: waiting(broker, QUEUE) == 0, what="the queue to be empty")
     assert waiting(broker, PARKED) == tries(served, "parked") == 0
 
 

@@ -512,7 +512,7 @@ def test_a_call_its_task_and_the_task_s_event_follow_each_other_without_polling(
     wait_until(lambda: "background.started" in suite.log("background"), what="the background process")
     for number in range(3):
         client.call(contract.ADD_TASK, contract.Task(key=f"task {number}"))
-        wait_until(lambda n=number: f"task {n} done" in suite.notes(), within=20, what="the event's effect")
+        wait_until(lambda n=number: f"task {n} done" in suite.notes(), what="the event's effect")
 
 
 @pytest.mark.timeout(180)
@@ -522,7 +522,7 @@ def test_kill_9_in_an_attempt(suite: Specimen, client: RpcClient) -> None:
     add_task(suite, "lives")
     assert suite.start("background").wait(60) == 9
     suite.start("background")
-    wait_until(lambda: sorted(suite.notes()) == ["dies done", "lives done"], within=60, what="both events")
+    wait_until(lambda: sorted(suite.notes()) == ["dies done", "lives done"], what="both events")
     assert suite.traces("dies") == ["attempt", "attempt"]
     states = suite.rows("SELECT key, state, attempts FROM tasks ORDER BY id")
     assert [(row.key, row.state) for row in states] == [("dies", "done"), ("lives", "done")]

@@ -174,7 +174,7 @@ def test_a_seal_is_told_as_soon_as_the_database_is_back(
         on_park=rendering.fail_job,
     )
     with running(loop):
-        wait_until(lambda: unwritten("kept seal") == 1, within=60, what="the seal's outcome")
+        wait_until(lambda: unwritten("kept seal") == 1, what="the seal's outcome")
         outage.end()
         wait_until(lambda: seal_jobs.told(open_database), what="the sealed documents to be told")
     assert len(attempts) == 1
@@ -224,13 +224,13 @@ def test_a_mail_that_was_sent_is_not_sent_again_by_the_next_process(
         server.data = take
         with sending.running() as process:
             invite(sending.database, 1)
-            wait_until(sending.notes, within=60, what="the note of a mail that was sent")
+            wait_until(sending.notes, what="the note of a mail that was sent")
             process.kill() if kill == "SIGKILL" else process.terminate()
             process.wait(30)
         assert len(sending.notes()) == 1
         outage.end()
         with sending.running():
-            wait_until(lambda: sending.state(MailRow)[0] == "done", within=60, what="the mail's row")
+            wait_until(lambda: sending.state(MailRow)[0] == "done", what="the mail's row")
             wait_until(lambda: not sending.notes(), what="the note to be removed")
         assert sending.state(MailRow)[1] == "250 OK queued as 1"
         assert server.recipients() == ["signer1@example.com"]
@@ -252,12 +252,12 @@ def test_an_sms_that_was_sent_is_not_sent_again_by_the_next_process(
         sending = Sending(broker, outage, tmp_path, SMTP_URL="smtp://127.0.0.1:9", SMS_URL=provider.url)
         with sending.running() as process:
             sending.database.write(phone_messages.accept_invitation, "e", sms_due(), timedelta(0), now())
-            wait_until(sending.notes, within=60, what="the note of an SMS that was sent")
+            wait_until(sending.notes, what="the note of an SMS that was sent")
             process.kill()
             process.wait()
         outage.end()
         with sending.running():
-            wait_until(lambda: sending.state(PhoneMessageRow)[0] == "done", within=60, what="the row")
+            wait_until(lambda: sending.state(PhoneMessageRow)[0] == "done", what="the row")
         assert sending.state(PhoneMessageRow)[1] == "200 queued"
         assert len(taken) == 1
         sending.database.dispose()

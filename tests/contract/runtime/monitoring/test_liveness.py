@@ -204,13 +204,13 @@ def test_a_broker_that_is_away_kills_nobody(
         _alive_but_not_ready(process, free_port, limit * 1.5)
     finally:
         broker._signal(signal.SIGCONT)
-    wait_until(lambda: ready(free_port), within=60, what="readiness after the stop")
+    wait_until(lambda: ready(free_port), what="readiness after the stop")
     broker.kill()
     try:
         _alive_but_not_ready(process, free_port, limit * 1.5)
     finally:
         broker.start()
-    wait_until(lambda: ready(free_port), within=60, what="readiness after the kill")
+    wait_until(lambda: ready(free_port), what="readiness after the kill")
     assert process.poll() is None
 
 
@@ -308,7 +308,7 @@ def test_calls_go_on_whatever_becomes_of_the_log(
     reader.stdin.close()
     restarting, over = threading.Event(), threading.Event()
     try:
-        wait_until(lambda: ready(free_port), within=60, what="readiness")
+        wait_until(lambda: ready(free_port), what="readiness")
         with ThreadPoolExecutor(8) as pool:
             calling = [pool.submit(_call_until, over, restarting, broker.amqp_url) for _ in range(8)]
             try:
@@ -321,9 +321,9 @@ def test_calls_go_on_whatever_becomes_of_the_log(
                 reader.send_signal(signal.SIGSTOP)
                 broker.kill()
                 broker.start()
-                wait_until(lambda: ready(free_port), within=60, what="readiness, while nobody reads the log")
+                wait_until(lambda: ready(free_port), what="readiness, while nobody reads the log")
                 reader.send_signal(signal.SIGCONT)
-                wait_until(lambda: all(_answers(client) for _ in range(3)), within=60, what="answers")
+                wait_until(lambda: all(_answers(client) for _ in range(3)), what="answers")
                 time.sleep(5)
                 restarting.clear()
                 time.sleep(3)
