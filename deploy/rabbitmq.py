@@ -22,7 +22,7 @@ from urllib.parse import quote
 BINARIES = Path("/usr/lib/rabbitmq/bin")
 INSTALLED = (BINARIES / "rabbitmq-server").resolve().parent.parent
 """The folder of this version: its programs are links there."""
-READY_WITHIN = 60.0
+READY_WITHIN = 180.0
 PORTS = range(12_000, 32_000)
 USER = "countersign"
 

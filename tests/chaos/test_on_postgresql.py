@@ -1,4 +1,4 @@
-"""Faults at random for two minutes, on PostgreSQL and S3 with two of each process: the invariants I1 to I12 hold."""
+"""Faults on PostgreSQL and S3 with two of each process: the invariants I1 to I12 hold."""
 
 from pathlib import Path
 
@@ -11,10 +11,14 @@ pytestmark = pytest.mark.chaos
 SEED = 12
 """The same faults at each run, in the same order; what they hit depends on the machine. Other seeds are for the long runs."""
 
+AS_ON_SQLITE = (
+    "broker-kill", "broker-stop", "broker-alarm", "mail-away", "receiver-away", "clock", "stop", "kill-all", "older", "double",
+)  # fmt: skip
+"""What the walk on SQLite does, and has nothing to do with where rows are or how many processes there are of each."""
 
-@pytest.mark.timeout(720)
+
 def test_nothing_is_lost_and_nothing_is_done_twice(workspace: Path) -> None:
     """``python -m tests.chaos --database postgresql --seed ...`` draws others."""
-    report = short_run(workspace / "chaos-postgresql", "postgresql", seed=SEED)
+    report = short_run(workspace / "chaos-postgresql", "postgresql", seed=SEED, leave_out=AS_ON_SQLITE)
     assert report.clean, report.text()
     assert report.counts["completed"] > 5, report.text()

@@ -7,7 +7,6 @@ same ids and numbers.
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,10 @@ import pytest
 from contracts.runtime.data.identities import RESERVE
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.servers.receiver import Receiver
-from tests.support.services.suite import RunningSuite, start_suite, wait_until
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.chaos
 WRITERS = ("submissions", "background")
-
-
-@pytest.fixture(scope="module")
-def suite(workspace: Path) -> Iterator[RunningSuite]:
-    running = start_suite(workspace / "suite-restored", EVENTS_CHECK_SECONDS="1")
-    yield running
-    running.stop()
 
 
 def agree(suite: RunningSuite, template_id: int) -> tuple[int, str]:
@@ -71,7 +63,6 @@ def polled(suite: RunningSuite) -> list[tuple[int, list[str]]]:
     return [(one["data"]["id"], [each["email"] for each in one["data"]["submitters"]]) for one in events]
 
 
-@pytest.mark.timeout(300)
 def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite: RunningSuite, tmp_path: Path) -> None:
     template_id = suite.template(agreement_pdf(), name="Agreement")["id"]
     database = suite.var_dir / "databases" / "submissions.sqlite"

@@ -8,27 +8,17 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.servers.receiver import Receiver
-from tests.support.services.suite import RunningSuite, start_suite, wait_until
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.chaos
 
 KINDS = ["submission.created", "form.viewed", "form.started", "form.completed", "submission.completed"]
-
-
-@pytest.fixture(scope="module")
-def suite(workspace: Path) -> Iterator[RunningSuite]:
-    """A suite of its own: it is about to be treated badly."""
-    running = start_suite(workspace / "suite-wiped", EVENTS_CHECK_SECONDS="1")
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +109,6 @@ def check(suite: RunningSuite, receiver: Receiver, submission_ids: list[int]) ->
     assert rows(suite, "webhooks", "SELECT count(*) FROM arrivals") == [(0,)]
 
 
-@pytest.mark.timeout(300)
 def test_what_waited_for_services_that_were_down(suite: RunningSuite, template_id: int) -> None:
     """Neither notifications nor webhooks had taken anything when the broker lost it all."""
     with Receiver() as receiver:
@@ -144,7 +133,6 @@ def test_what_waited_for_services_that_were_down(suite: RunningSuite, template_i
         suite.api("DELETE", f"/webhooks/{webhook['id']}")
 
 
-@pytest.mark.timeout(300)
 def test_a_gap_in_the_middle(suite: RunningSuite, template_id: int) -> None:
     """Webhooks misses the first events of a submission and gets the later ones: they wait for nobody."""
     with Receiver() as receiver:
@@ -162,7 +150,6 @@ def test_a_gap_in_the_middle(suite: RunningSuite, template_id: int) -> None:
         suite.api("DELETE", f"/webhooks/{webhook['id']}")
 
 
-@pytest.mark.timeout(300)
 def test_a_broker_that_is_wiped_while_everybody_works(suite: RunningSuite, template_id: int) -> None:
     with Receiver() as receiver:
         webhook = suite.api("POST", "/webhooks", {"url": receiver.url, "events": KINDS}, status=201)

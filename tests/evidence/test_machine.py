@@ -25,7 +25,6 @@ def world(request: pytest.FixtureRequest, workspace: Path) -> Iterator[World]:
         yield made
 
 
-@pytest.mark.timeout(600)
 def test_what_was_shown_is_sealed_and_who_was_written_to_is_named(world: World) -> None:
     machine = machine_of(world)
     run_state_machine_as_test(machine, settings=settings(chosen(10, 25), derandomize=True))

@@ -25,8 +25,8 @@ from tests.chaos.harness.load import Agreement, GivenUp, Hooks, Journal, Load
 from tests.chaos.harness.world import World
 from tests.support.material.outcomes import pdf_signatures, pdf_text
 
-SLOWEST_REFUSAL = 8.0
-"""Seconds in which a call that finds the bus away must be refused: 2 on a machine that has nothing else to do."""
+WAITED = "did not answer in time"
+"""What a call says that finds the bus away and waits for as long as it may, instead of being refused."""
 MOST_MEMORY = 512 * 1024 * 1024
 MOST_LOG = 100 * 1024 * 1024
 TRANSITIONS = ("complete_form", "decline_form", "complete_submission", "create_submission")
@@ -456,8 +456,10 @@ def dead_keys(evidence: Evidence) -> Violations:
     new = client.ask("POST", f"/api/users/{user['id']}/api_key", what="new key", key=str(uuid.uuid4()))["api_key"]
     rotated = time.monotonic()
     for gateway in world.gateways:
-        while (status := _status(gateway, old)) == 200 and time.monotonic() < rotated + 1:
+        asked = time.monotonic()
+        while (status := _status(gateway, old)) == 200 and asked < rotated + 1:
             time.sleep(0.02)
+            asked = time.monotonic()
         if status != 401:
             yield f"{gateway} answers {status} to a key that was replaced"
         if (status := _status(gateway, new)) != 200:
@@ -466,7 +468,7 @@ def dead_keys(evidence: Evidence) -> Violations:
 
 
 def _status(gateway: str, key: str) -> int:
-    return requests.get(f"{gateway}/api/user", headers={"X-Auth-Token": key}, timeout=30).status_code
+    return requests.get(f"{gateway}/api/user", headers={"X-Auth-Token": key}, timeout=120).status_code
 
 
 @invariant("I12 reads without the broker")
@@ -480,5 +482,5 @@ def readable(evidence: Evidence) -> Violations:
                 continue
             if call.what == "read user" and call.status != 200:
                 yield f"without the broker GET /api/user was answered {call.status} {call.problem}"
-            if call.what == "read submissions" and call.seconds > SLOWEST_REFUSAL:
-                yield f"without the broker GET /api/submissions took {call.seconds:.1f} s ({call.status})"
+            if call.what == "read submissions" and WAITED in call.problem:
+                yield f"without the broker GET /api/submissions was waited for, {call.seconds:.1f} s ({call.problem})"

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import requests
@@ -13,10 +13,12 @@ import sqlalchemy as sa
 
 from tests.chaos.harness import faults, invariants
 from tests.chaos.harness.commands import Command
+from tests.chaos.harness.faults import Fault
 from tests.chaos.harness.invariants import Evidence
 from tests.chaos.harness.load import Hooks, Journal, Load
 from tests.chaos.harness.messages import Messages
 from tests.chaos.harness.world import OwnWorld, World
+from tests.support.services.suite import wait_until
 
 SETTLE_WITHIN = 180.0
 """Seconds. Invariant I3 gives 60, and 120 after the broker or the database was away; it is for a machine of its own."""
@@ -45,9 +47,10 @@ _TABLES = {
 
 @dataclasses.dataclass
 class Plan:
-    """What a run is to do. ``faults`` None: all that are possible. ``commands``: faults of the operator's own."""
+    """What a run is to do. ``faults`` None: all that are possible. ``commands``: faults of the operator's own. ``seconds``
+    None: each kind of fault once, in an order that the seed says, and work that gets through between any two."""
 
-    seconds: float
+    seconds: float | None
     seed: int
     faults: list[str] | None = None
     commands: Sequence[Command] = ()
@@ -74,7 +77,8 @@ class Report:
 
     def text(self, most: int = 12) -> str:
         kinds = collections.Counter(each.split()[1] for each in self.done)
-        lines = [f"seed {self.plan.seed}, {self.plan.seconds:.0f} s"]
+        length = "each kind of fault once" if self.plan.seconds is None else f"{self.plan.seconds:.0f} s"
+        lines = [f"seed {self.plan.seed}, {length}"]
         lines.append("faults: " + (", ".join(f"{name} {count}" for name, count in sorted(kinds.items())) or "none"))
         lines.append("counted: " + ", ".join(f"{name} {count}" for name, count in self.counts.items()))
         lines += [f"note: {note}" for note in self.notes]
@@ -144,15 +148,11 @@ def _treat_badly(
 ) -> None:
     assert messages is not None
     lot = random.Random(plan.seed)
-    draw = faults.drawn(world, plan.faults, lot)
     missing = sorted(name for name, each in faults.FAULTS.items() if not each.possible(world))
     if missing:
         report.notes.append(f"not possible here: {', '.join(missing)}")
     scene = faults.Scene(world, hooks, messages, lot)
-    until = time.monotonic() + plan.seconds
-    faults.pause(3, until)
-    while time.monotonic() < until:
-        each = draw()
+    for each in _drawn(world, plan, lot, evidence):
         seconds = lot.uniform(*each.lasts) / plan.haste
         begun = time.monotonic()
         all_well = _all_answer(world)
@@ -165,8 +165,33 @@ def _treat_badly(
             away_until = time.monotonic()
         if each.touches and all_well:  # else the fault before it is not over yet
             evidence.away.append((away_since, away_until, each.touches))
-        faults.pause(lot.uniform(*BETWEEN) / plan.haste, until)
     world.alive_again()
+
+
+def _drawn(world: OwnWorld, plan: Plan, lot: random.Random, evidence: Evidence) -> Iterator[Fault]:
+    """The faults of a run, with a pause before each: some seconds, or until somebody has signed since the last one."""
+    if plan.seconds is None:
+        for each in faults.once_each(world, plan.faults, lot):
+            _let_work(evidence)
+            yield each
+        _let_work(evidence)
+        return
+    draw = faults.drawn(world, plan.faults, lot)
+    until = time.monotonic() + plan.seconds
+    faults.pause(3, until)
+    while time.monotonic() < until:
+        yield draw()
+        faults.pause(lot.uniform(*BETWEEN) / plan.haste, until)
+
+
+def _let_work(evidence: Evidence) -> None:
+    """Wait until one more party is done: else a slow machine would do nothing between two faults, and a quick one too much."""
+    before = _signed(evidence)
+    wait_until(lambda: _signed(evidence) > before, what="that somebody signs between two faults")
+
+
+def _signed(evidence: Evidence) -> int:
+    return sum(len(agreement.accepted[1:]) for agreement in evidence.journal.agreements)
 
 
 def _all_answer(world: World) -> bool:
@@ -179,10 +204,11 @@ def _all_answer(world: World) -> bool:
 def _run_commands(plan: Plan, evidence: Evidence, report: Report, say: Say) -> None:
     """The faults of somebody else's suite are what its operator says."""
     lot = random.Random(plan.seed)
-    until = time.monotonic() + plan.seconds
+    seconds = plan.seconds or 0.0
+    until = time.monotonic() + seconds
     if not plan.commands:
         report.notes.append("no faults were given: only load")
-        faults.pause(plan.seconds, until)
+        faults.pause(seconds, until)
     while time.monotonic() < until:
         each = lot.choices(plan.commands, [command.weight for command in plan.commands])[0]
         say(f"{each.name}: {each.begin}")

@@ -142,7 +142,7 @@ class ReplicatedSuite(RunningSuite):
         new.write_text(f"{seconds:+.0f}\n")
         new.rename(path)
 
-    def wait_until_ready(self, within: float = 180.0) -> None:
+    def wait_until_ready(self, within: float = 600.0) -> None:
         super().wait_until_ready(within)
         for port in self.gateway_ports.values():
             wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")  # type: ignore[misc]
@@ -246,7 +246,7 @@ class OwnWorld(World):
                 found[name] = int(status.split("VmRSS:")[1].split()[0]) * 1024
         return found
 
-    def alive_again(self, within: float = 180.0) -> None:
+    def alive_again(self, within: float = 600.0) -> None:
         """Wait until every part is up and the suite calls itself ready. A process that ends meanwhile, as at a step that was
         set for it, is started again by the watcher: only when that has given up, or the time is over, has the suite failed."""
         deadline = time.monotonic() + within

@@ -196,7 +196,7 @@ def test_sigterm_finishes_and_leaves_nothing_leased(
     wait_until(lambda: len(server.received) == 1, what="the mail")
     for process in (service.serve, service.background):
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert server.recipients() == ["signer1@example.com"]
 
 

@@ -355,7 +355,7 @@ def test_parallel_events_about_one_submission_do_not_collide(database: Database)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert sorted(row.to_address for row in rows(database)) == sorted(f"signer{n}@example.com" for n in range(1, 13))
 
 
@@ -407,13 +407,13 @@ def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
 
     def slowly(channel: FolderChannel, mail_id: int, recipient: str, message: bytes) -> str:
         held.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
         return send(channel, mail_id, recipient, message)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(FolderChannel, "send", slowly)
         work.turn()
-        assert held.wait(20)
+        assert held.wait(120)
         database.write(commands.erase, "erased-1", 31, now())
         sending.forget_files(database, folder)
         go_on.set()

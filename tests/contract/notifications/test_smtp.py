@@ -201,7 +201,7 @@ def test_a_server_that_is_none_is_left(greeting: bytes) -> None:
         url = f"smtp://127.0.0.1:{listener.getsockname()[1]}"
         with channel_to(url, timeout=0.3) as channel, pytest.raises(NotSent):
             channel.send(1, "bo@example.com", mail())
-        answering.join(10)
+        answering.join(120)
 
 
 def _greet(listener: socket.socket, greeting: bytes) -> None:
@@ -226,7 +226,7 @@ def test_a_server_that_drips_is_cut_off() -> None:
         with channel_to(url, timeout=30, attempt_seconds=0.5) as channel, pytest.raises(NotSent):
             channel.send(1, "bo@example.com", mail())
         stop.set()
-        dripping.join(10)
+        dripping.join(120)
         assert not dripping.is_alive()
 
 
@@ -252,7 +252,7 @@ def test_a_server_that_never_ends_its_answer_after_a_refusal_is_cut_off() -> Non
             pytest.raises(Refused, match="550 no such user"),
         ):
             channel.send(1, "bo@example.com", mail())
-        talking.join(30)
+        talking.join(120)
         assert hung_up.is_set()
 
 

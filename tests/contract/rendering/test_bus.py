@@ -522,7 +522,7 @@ def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Runni
     wait_until(lambda: _has_begun(service, 50, 1), what="the job to begin")
     _stop_outside_a_transaction(service)
     other = service.start("background", RENDERING_LEASE_SECONDS="3")
-    wait_until(lambda: ("stands still", "done") in service.jobs(), within=90, what="the other process makes it")
+    wait_until(lambda: ("stands still", "done") in service.jobs(), what="the other process makes it")
     assert not _superseded(service)
     os.kill(service.background.pid, signal.SIGCONT)
     wait_until(lambda: _superseded(service), what="the first attempt to end")

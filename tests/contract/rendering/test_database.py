@@ -492,14 +492,14 @@ def test_erasing_in_the_middle_of_a_seal(
 
     def slow(job: SealJob) -> Any:
         started.set()
-        assert erased.wait(30)
+        assert erased.wait(120)
         return work.attempt(job)
 
     loop = DueWork(
         "seal", database, SealJob, slow, schedule=domain.SCHEDULE, lease=timedelta(minutes=5), on_park=commands.fail_job
     )
     loop.turn()
-    assert started.wait(30)
+    assert started.wait(120)
     erase(database, blobs)
     erased.set()
     loop.finish()

@@ -30,7 +30,7 @@ def test_an_answer_is_made_once(database: Database, blobs: BlobStore) -> None:
 
 def test_two_at_once_agree_and_the_other_s_file_goes(database: Database, blobs: BlobStore) -> None:
     kept, made = Results(database, blobs, timedelta(hours=1)), []
-    together = threading.Barrier(4, timeout=30)
+    together = threading.Barrier(4, timeout=120)
 
     def make() -> FreshResult:
         file = blobs.put(b"picture", "image/png", "rendering/")

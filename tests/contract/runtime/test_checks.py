@@ -54,7 +54,6 @@ def found(
 # --- each service on the whole
 
 
-@pytest.mark.timeout(120)
 def test_all_services_are_checked_at_once(broker: PrivateBroker, postgres: PrivatePostgres, tmp_path: Path) -> None:
     names = ["gateway", "submissions", "templates", "rendering", "notifications", "webhooks"]
     settings: dict[str, str] = {"KEY_ENCRYPTION_SECRET": "c4n4ry" * 8}
@@ -163,7 +162,6 @@ def test_clocks_that_differ(
 # --- broker
 
 
-@pytest.mark.timeout(120)
 def test_a_broker_in_an_alarm_a_wrong_password_and_missing_queues(
     monkeypatch: pytest.MonkeyPatch, broker: PrivateBroker, tmp_path: Path
 ) -> None:
@@ -219,7 +217,6 @@ def test_a_missing_bucket_and_a_folder_that_is_none(monkeypatch: pytest.MonkeyPa
     assert "Not a directory" in refused[1]
 
 
-@pytest.mark.timeout(120)
 def test_a_full_disk(broker: PrivateBroker, tmp_path: Path) -> None:
     """Of the database, the files and TMPDIR: a disk of 3 MB in a mount namespace, which goes with the process.
 
@@ -429,7 +426,6 @@ def test_the_key_of_the_seal(
     assert "c4n4ry" not in tried[1]
 
 
-@pytest.mark.timeout(120)
 def test_a_seal_and_a_time_stamp_are_made(broker: PrivateBroker, tmp_path: Path) -> None:
     path = tmp_path / "seal.p12"
     stored_key(path, until=datetime.now(UTC) + timedelta(days=400))

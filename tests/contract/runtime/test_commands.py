@@ -121,7 +121,7 @@ def test_who_waits_for_its_schema_hears_sigterm(
         try:
             wait_until(lambda: "start.waiting" in log.read_text(), what="the process to wait for its schema")
             process.terminate()
-            assert process.wait(30) == 0, log.read_text()
+            assert process.wait(120) == 0, log.read_text()
         finally:
             process.kill()
 

@@ -261,7 +261,7 @@ def patiently(service: Running, command: rpc.CreateTemplate) -> Template:
                 raise
             return None
 
-    found = wait_until(answer, within=90, what="an answer")
+    found = wait_until(answer, what="an answer")
     assert found is not None
     return found
 

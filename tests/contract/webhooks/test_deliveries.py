@@ -105,7 +105,6 @@ def test_who_has_no_descriptor_left_has_called_nobody() -> None:
     assert outbound.NOT_CALLED._value.get() == counted + 2
 
 
-@pytest.mark.timeout(180)
 def test_running_out_of_descriptors_is_no_fault_of_the_receiver(
     broker: PrivateBroker, tmp_path: Path, database_url: str
 ) -> None:
@@ -219,7 +218,7 @@ def test_a_kept_connection_that_hangs_is_given_up_in_time_and_not_tried_again() 
 
     def answer(_received: Received) -> Any:
         if len(receiver.requests) > 1:
-            release.wait(20)
+            release.wait(120)
         return 200, {}, b""
 
     with Counting(answer) as receiver:

@@ -45,7 +45,7 @@ def template(suite: RunningSuite) -> int:
 
 def page(suite: RunningSuite, slug: str) -> tuple[str, bytes | None]:
     """Whose name is on the signing page, and the logo's bytes; it comes from us, whatever address it was given with."""
-    answer = requests.get(f"{suite.base_url}/s/{slug}", timeout=30)
+    answer = requests.get(f"{suite.base_url}/s/{slug}", timeout=120)
     assert answer.status_code == 200
     assert "img-src 'self' data: blob:" in answer.headers["Content-Security-Policy"]
     name = re.search(r'class="(?:top|card)__from">From ([^<]*)<', answer.text)
@@ -53,7 +53,7 @@ def page(suite: RunningSuite, slug: str) -> tuple[str, bytes | None]:
     assert name is not None
     found = None
     if picture is not None:
-        got = requests.get(f"{suite.base_url}{html.unescape(picture[1])}", timeout=30)
+        got = requests.get(f"{suite.base_url}{html.unescape(picture[1])}", timeout=120)
         assert (got.status_code, got.headers["Content-Type"]) == (200, "image/png")
         found = got.content
     return html.unescape(name[1]), found

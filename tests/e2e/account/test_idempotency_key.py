@@ -91,7 +91,7 @@ def test_a_template_with_files_is_made_once(suite: RunningSuite) -> None:
     clone = sender(suite, "POST", f"/templates/{made['id']}/clone", {"name": f"{name} copy"}, uuid.uuid4().hex)
     assert clone().json() == clone().json()
     assert len(suite.api("GET", "/templates", params={"q": name})["data"]) == 2
-    data = requests.get(made["documents"][0]["url"], timeout=30)
+    data = requests.get(made["documents"][0]["url"], timeout=120)
     assert data.content.startswith(b"%PDF-")
 
 

@@ -113,7 +113,7 @@ def attacker(suite: RunningSuite) -> Attacker:
 @pytest.fixture
 def operations(suite: RunningSuite) -> list[tuple[str, str, dict[str, Any]]]:
     """(method, path with {placeholders}, operation) of the whole interface that takes JSON."""
-    document = requests.get(f"{suite.base_url}/openapi.json", timeout=30).json()
+    document = requests.get(f"{suite.base_url}/openapi.json", timeout=120).json()
     found = []
     for path, item in document["paths"].items():
         for method in ("get", "post", "put", "delete"):

@@ -12,7 +12,7 @@ from tests.support.services.suite import RunningSuite, start_suite
 def test_without_landlock_everything_works_and_it_is_said(workspace: Path) -> None:
     suite = without_landlock(lambda: start_suite(workspace / "suite-without-landlock", one_worker=True))
     try:
-        ready = requests.get(f"{suite.base_url}/readyz", timeout=10)
+        ready = requests.get(f"{suite.base_url}/readyz", timeout=120)
         assert ready.status_code == 200
         assert set(ready.json()["services"].values()) == {"ready"}
         (note,) = ready.json()["notes"]["rendering"]
@@ -25,4 +25,4 @@ def test_without_landlock_everything_works_and_it_is_said(workspace: Path) -> No
 
 
 def test_with_all_walls_nothing_is_said(sqlite_suite: RunningSuite) -> None:
-    assert "notes" not in requests.get(f"{sqlite_suite.base_url}/readyz", timeout=10).json()
+    assert "notes" not in requests.get(f"{sqlite_suite.base_url}/readyz", timeout=120).json()

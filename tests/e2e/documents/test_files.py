@@ -35,12 +35,12 @@ def secret_of(suite: RunningSuite) -> str:
 
 def test_links_are_whole_and_in_parts(suite: RunningSuite, template: dict[str, Any]) -> None:
     url = template["documents"][0]["url"]
-    whole = requests.get(url, timeout=30)
+    whole = requests.get(url, timeout=120)
     assert whole.headers["Content-Type"] == "application/pdf"
     assert whole.headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in whole.headers["Content-Security-Policy"]
     size = len(whole.content)
-    head = requests.head(url, timeout=30)
+    head = requests.head(url, timeout=120)
     assert (head.status_code, head.headers["Content-Length"], head.content) == (200, str(size), b"")
     for wanted, start, end in (
         ("0-99", 0, 100),
@@ -48,15 +48,15 @@ def test_links_are_whole_and_in_parts(suite: RunningSuite, template: dict[str, A
         ("-50", size - 50, size),
         ("0-999999999", 0, size),
     ):
-        part = requests.get(url, headers={"Range": f"bytes={wanted}"}, timeout=30)
+        part = requests.get(url, headers={"Range": f"bytes={wanted}"}, timeout=120)
         assert part.status_code == 206, wanted
         assert part.content == whole.content[start:end]
         assert part.headers["Content-Range"] == f"bytes {start}-{end - 1}/{size}"
-    beyond = requests.get(url, headers={"Range": f"bytes={size}-"}, timeout=30)
+    beyond = requests.get(url, headers={"Range": f"bytes={size}-"}, timeout=120)
     assert (beyond.status_code, beyond.headers["Content-Range"]) == (416, f"bytes */{size}")
     for odd in ("bytes=9-3", "bytes=x", "lines=1-2", "bytes=0-1,5-6"):
-        assert requests.get(url, headers={"Range": odd}, timeout=30).status_code in (200, 206, 416)
-    same = requests.get(url, headers={"If-None-Match": whole.headers["ETag"]}, timeout=30)
+        assert requests.get(url, headers={"Range": odd}, timeout=120).status_code in (200, 206, 416)
+    same = requests.get(url, headers={"If-None-Match": whole.headers["ETag"]}, timeout=120)
     assert (same.status_code, same.content) == (304, b"")
 
 
@@ -67,15 +67,15 @@ def test_links_expire_and_cannot_be_made_up(suite: RunningSuite, template: dict[
     assert link.expires_at is not None
     other = "B" if token.startswith("A") else "A"
     for bad in (f"{token[:-4]}AAAA", f"{other}{token[1:]}", token[:20], "x", "%00", "%ff", token + token, "x" * 1900):
-        answer = requests.get(f"{suite.base_url}/file/{bad}/a.pdf", timeout=30)
+        answer = requests.get(f"{suite.base_url}/file/{bad}/a.pdf", timeout=120)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), bad
     forged = links.url(suite.base_url, "another secret", link)
-    assert requests.get(forged, timeout=30).status_code == 404
+    assert requests.get(forged, timeout=120).status_code == 404
     past = links.FileLink(link.key, link.media_type, link.filename, expires_at=1)
-    expired = requests.get(links.url(suite.base_url, secret_of(suite), past), timeout=30)
+    expired = requests.get(links.url(suite.base_url, secret_of(suite), past), timeout=120)
     assert (expired.status_code, expired.json()["code"]) == (403, "forbidden")
     gone = links.FileLink("submissions/never/was", "application/pdf", "a.pdf", expires_at=2**40)
-    assert requests.get(links.url(suite.base_url, secret_of(suite), gone), timeout=30).status_code == 404
+    assert requests.get(links.url(suite.base_url, secret_of(suite), gone), timeout=120).status_code == 404
 
 
 def test_links_of_events_need_a_key(suite: RunningSuite, template: dict[str, Any]) -> None:
@@ -87,9 +87,9 @@ def test_links_of_events_need_a_key(suite: RunningSuite, template: dict[str, Any
         lambda: events_of(suite, "submission.completed", id=seller["submission_id"]), what="submission.completed"
     )
     url = told["documents"][0]["url"]
-    assert requests.get(url, timeout=30).status_code == 401
-    assert requests.get(url, headers={"X-Auth-Token": "wrong"}, timeout=30).status_code == 401
-    sealed = requests.get(url, headers={"X-Auth-Token": suite.api_key}, timeout=30)
+    assert requests.get(url, timeout=120).status_code == 401
+    assert requests.get(url, headers={"X-Auth-Token": "wrong"}, timeout=120).status_code == 401
+    sealed = requests.get(url, headers={"X-Auth-Token": suite.api_key}, timeout=120)
     assert sealed.status_code == 200
     assert "Access-Control-Allow-Origin" not in sealed.headers
 
@@ -122,7 +122,7 @@ def test_pictures_that_are_taken(suite: RunningSuite, slug: str) -> None:
     for answer in uploads(suite, slug, "file", "../../Bericht\u202e\u0007.txt", b"some text", "text/plain"):
         assert answer.status_code == 200, answer.text
         assert answer.json()["filename"] == "Bericht.txt"
-        kept = requests.get(urljoin(suite.base_url, answer.json()["url"]), timeout=30)
+        kept = requests.get(urljoin(suite.base_url, answer.json()["url"]), timeout=120)
         assert kept.content == b"some text"
         assert kept.headers["Content-Disposition"].startswith("attachment")
         assert "sandbox" in kept.headers["Content-Security-Policy"]
@@ -163,7 +163,7 @@ def test_files_that_are_not_taken(suite: RunningSuite, slug: str) -> None:
         {"data": b"--x\r\nnonsense", "headers": {"Content-Type": "multipart/form-data; boundary=x"}},
         {"data": b"", "headers": {"Content-Type": "multipart/form-data"}},
     ):
-        answer = requests.post(url, timeout=30, **odd)
+        answer = requests.post(url, timeout=120, **odd)
         assert answer.status_code in (400, 415, 422), answer.text
         assert set(answer.json()) >= {"error", "code"}
     sign(suite, slug, {})

@@ -89,11 +89,11 @@ def test_several_documents(suite: RunningSuite) -> None:
     uuids = [each["uuid"] for each in made["documents"]]
     assert [each["areas"][0]["attachment_uuid"] for each in made["fields"]] == uuids
     preview = made["documents"][1]["preview_image_url"]
-    plain, boxed = (requests.get(preview + more, timeout=30) for more in ("", "?fields=true"))
+    plain, boxed = (requests.get(preview + more, timeout=120) for more in ("", "?fields=true"))
     assert (plain.headers["Content-Type"], boxed.headers["Content-Type"]) == ("image/png", "image/png")
     assert plain.content != boxed.content
     suite.api("PUT", f"/templates/{made['id']}", {"fields": made["fields"][:1]})
-    assert requests.get(f"{preview}?fields=true", timeout=30).content == plain.content
+    assert requests.get(f"{preview}?fields=true", timeout=120).content == plain.content
     # One bad document of three: nothing is made.
     before = suite.api("GET", "/templates", params={"q": "Half", "limit": 100})["data"]
     documents[2]["file"] = encoded(b"not a PDF")
@@ -214,7 +214,7 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert found(archived="true") == ids[:1]
     assert found(archived="false") == ids[1:]
     without_prefix = requests.get(
-        f"{suite.base_url}/templates", params={"q": mark}, headers={"X-Auth-Token": suite.api_key}, timeout=30
+        f"{suite.base_url}/templates", params={"q": mark}, headers={"X-Auth-Token": suite.api_key}, timeout=120
     )
     assert [each["id"] for each in without_prefix.json()["data"]] == ids[1:]
     for _ in range(5):

@@ -305,7 +305,7 @@ def test_a_signer_gets_a_receipt_at_once(suite: RunningSuite) -> None:
     assert statements.read_receipt(receipt) == receipt
     assert form(suite, half.seller["slug"])["receipt"] == receipt
     assert form(suite, half.buyer["slug"])["receipt"] is None
-    shown = requests.get(f"{suite.base_url}/s/{half.seller['slug']}", timeout=30).text
+    shown = requests.get(f"{suite.base_url}/s/{half.seller['slug']}", timeout=120).text
     assert receipt in shown
     assert f"/verify?receipt={receipt}" in shown
     half.finish()

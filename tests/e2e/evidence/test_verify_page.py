@@ -35,7 +35,7 @@ class Sealed:
 def sealed(sqlite_suite: RunningSuite) -> Sealed:
     submission = completed(sqlite_suite, "Lease of a flat")
     document, trail = (
-        requests.get(url, timeout=30).content
+        requests.get(url, timeout=120).content
         for url in (submission["documents"][0]["url"], submission["audit_log_url"])
     )
     return Sealed(sqlite_suite, submission, document, trail)
@@ -148,7 +148,7 @@ def test_a_stranger_may_ask_so_often(sealed: Sealed, visitor: str) -> None:
 
 
 def test_the_root_is_had_from_it(sealed: Sealed, tmp_path: Path) -> None:
-    answer = requests.get(f"{sealed.suite.base_url}/verify/root.crt", timeout=30)
+    answer = requests.get(f"{sealed.suite.base_url}/verify/root.crt", timeout=120)
     assert answer.headers["Content-Disposition"] == 'attachment; filename="root.crt"'
     (tmp_path / "root.crt").write_bytes(answer.content)
     told = subprocess.run(
@@ -158,22 +158,22 @@ def test_the_root_is_had_from_it(sealed: Sealed, tmp_path: Path) -> None:
         check=True,
     ).stdout
     digest = told.partition("=")[2].strip().replace(":", "").lower()
-    assert digest in requests.get(f"{sealed.suite.base_url}/verify", timeout=30).text
+    assert digest in requests.get(f"{sealed.suite.base_url}/verify", timeout=120).text
 
 
 def test_a_receipt_is_told_when_and_nobody(sealed: Sealed, visitor: str) -> None:
     slug = sealed.submission["submitters"][0]["slug"]
-    done = requests.get(f"{sealed.suite.base_url}/s/{slug}", timeout=30).text
+    done = requests.get(f"{sealed.suite.base_url}/s/{slug}", timeout=120).text
     (receipt,) = set(re.findall(r"/verify\?receipt=([0-9A-Z-]{24})", done))
     headers = {"X-Forwarded-For": visitor}
     for typed in (receipt, receipt.lower().replace("-", "")):
-        page = requests.get(f"{sealed.suite.base_url}/verify", params={"receipt": typed}, headers=headers, timeout=30)
+        page = requests.get(f"{sealed.suite.base_url}/verify", params={"receipt": typed}, headers=headers, timeout=120)
         assert page.status_code == 200
         assert kind(page.text) == "receipt"
         assert sealed.submission["submitters"][0]["completed_at"][:10] in page.text
         assert sealed.submission["documents"][0]["sha256"] in page.text
         assert not any(name in page.text for name in (*NAMES, "seller@example.com", "Lease"))
     other = receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
-    page = requests.get(f"{sealed.suite.base_url}/verify", params={"receipt": other}, headers=headers, timeout=30)
+    page = requests.get(f"{sealed.suite.base_url}/verify", params={"receipt": other}, headers=headers, timeout=120)
     assert page.status_code == 404
     assert "We know no such receipt" in page.text

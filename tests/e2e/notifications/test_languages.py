@@ -23,7 +23,7 @@ def test_the_language_of_a_party_is_kept_and_spoken(suite: RunningSuite) -> None
     plain = wait_until(lambda: mails_to(suite, "lang.buyer@example.com"))[0]
     assert mail_text(marked).startswith("⟦Hello")
     assert "⟦" not in mail_text(plain)
-    pages = [requests.get(f"{suite.base_url}/s/{one['slug']}", timeout=30).text for one in (seller, buyer)]
+    pages = [requests.get(f"{suite.base_url}/s/{one['slug']}", timeout=120).text for one in (seller, buyer)]
     assert [re.findall(r'<html lang="([^"]+)"', page) for page in pages] == [["qps"], ["en"]]
     changed = suite.api("PUT", f"/submitters/{buyer['id']}", {"lang": "qps"})
     assert changed["preferences"]["lang"] == "qps"

@@ -46,7 +46,7 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
     files = [urlpath(one["url"]) for one in (*shown["documents"], *shown["attachments"]) if one["url"]]
     assert len(files) >= 2
     for path in files:
-        assert requests.get(suite.base_url + path, timeout=30).status_code == 200, path
+        assert requests.get(suite.base_url + path, timeout=120).status_code == 200, path
     change = {"email": bob, "name": "Bob Right"}
     key = {"Idempotency-Key": uuid.uuid4().hex}
     changed = suite.api("PUT", f"/submitters/{seller['id']}", change, headers=key)
@@ -74,13 +74,15 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
         assert suite.page("GET", path, status=404) == GONE, path
     for path in files:
         for other in (path.removeprefix(link), path.replace(seller["slug"], changed["slug"])):
-            assert requests.get(suite.base_url + other, timeout=30).status_code == 404, "a file without the page's link"
+            assert requests.get(suite.base_url + other, timeout=120).status_code == 404, (
+                "a file without the page's link"
+            )
     upload = {"submitter_slug": seller["slug"], "type": "signature"}
     answer = requests.post(
-        f"{suite.base_url}/api/attachments", data=upload, files={"file": ("a.png", b"x", "image/png")}, timeout=30
+        f"{suite.base_url}/api/attachments", data=upload, files={"file": ("a.png", b"x", "image/png")}, timeout=120
     )
     assert (answer.status_code, answer.json()["error"]) == (404, GONE["error"])
-    shown = requests.get(f"{suite.base_url}{link}", headers={"Accept": "text/html"}, timeout=30)
+    shown = requests.get(f"{suite.base_url}{link}", headers={"Accept": "text/html"}, timeout=120)
     assert shown.status_code == 404
     assert "This link is no longer valid" in shown.text
     for secret in ("Confidential Agreement", "Bob Right", bob, "Mallory", changed["slug"], "Ada"):

@@ -92,7 +92,7 @@ def test_from_upload_to_sealed_documents(suite: RunningSuite) -> None:
     # Erased, its documents are gone from the store, too.
     link = suite.api("GET", f"/submitters/{made['submitters'][0]['id']}")["documents"][0]["url"]
     suite.api("DELETE", f"/submissions/{made['id']}", params={"permanently": "true"})
-    wait_until(lambda: requests.get(link, timeout=30).status_code == 404, what="the sealed file is gone")
+    wait_until(lambda: requests.get(link, timeout=120).status_code == 404, what="the sealed file is gone")
     wait_until(lambda: not [one for one in stored if one.exists()], what="the documents are gone")
 
 

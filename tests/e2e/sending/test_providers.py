@@ -86,7 +86,7 @@ def test_the_provider_signs_refuses_and_is_waited_for_no_longer(suite: RunningSu
         assert failed["certsign"]["message"]
         assert len(told_once(suite, "submission.certsign_failed", one)) == 1
     assert form(suite, slug)["state"] == "completed"
-    assert "waits for another service" in requests.get(f"{suite.base_url}/s/{slug}", timeout=30).text
+    assert "waits for another service" in requests.get(f"{suite.base_url}/s/{slug}", timeout=120).text
     said = failed["certsign"]["message"]
     wait_until(lambda: [one for one in mails_to(suite, ADMIN) if said in mail_text(one)], what="a mail to the admin")
 
@@ -139,7 +139,7 @@ def stamped(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
         return shown if shown["documents"] and shown["documents"][0]["stamped_at"] else None
 
     # Who was away is tried again within half a minute.
-    return wait_until(found, within=120, what="stamps are on the documents")
+    return wait_until(found, what="stamps are on the documents")
 
 
 def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: RunningSuite, issuer: StampIssuer) -> None:

@@ -195,7 +195,7 @@ def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[
 
     def look(slug: Any) -> requests.Response:
         body = {"submitter_slug": slug}
-        return requests.request("POST", f"{suite.base_url}/api/submitter_form_views", json=body, timeout=30)
+        return requests.request("POST", f"{suite.base_url}/api/submitter_form_views", json=body, timeout=120)
 
     def views() -> int:
         found = suite.api("GET", f"/submissions/{seller['submission_id']}")["submission_events"]

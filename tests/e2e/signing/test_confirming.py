@@ -67,7 +67,7 @@ class Person:
             answer = self.browser.get(f"{self.suite.base_url}/s/{self.slug}/confirmation", timeout=30)
             return answer.json() if answer.ok and answer.json()["step"] == step else None  # 503, 429: asked again
 
-        found: dict[str, Any] = wait_until(look, within=90, what=f"the step {step}")
+        found: dict[str, Any] = wait_until(look, what=f"the step {step}")
         return found
 
     def decide(self, decision: str) -> str:
@@ -114,7 +114,7 @@ def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
     assert submitter(suite, seller)["identity_status"] == "failed"
     first.call("POST", "confirmation/again", {"request_id": "again"})
     back = first.decide("approve")
-    stranger = requests.get(back, timeout=30)
+    stranger = requests.get(back, timeout=120)
     assert (stranger.status_code, "This does not belong to this page" in stranger.text) == (403, True)
     assert submitter(suite, seller)["identity_status"] == "pending"
     first.browser.get(back, timeout=30).raise_for_status()
@@ -126,7 +126,7 @@ def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
         "verified",
         "127.0.0.1",
     )
-    page = requests.get(f"{suite.base_url}/s/{seller['slug']}", timeout=30).text
+    page = requests.get(f"{suite.base_url}/s/{seller['slug']}", timeout=120).text
     assert "It was signed with your certificate at 127.0.0.1" in page
 
     second.begin(BUYER_VALUES)

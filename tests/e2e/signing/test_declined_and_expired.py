@@ -23,7 +23,7 @@ def template(suite: RunningSuite) -> dict[str, Any]:
 
 def page_text(suite: RunningSuite, slug: str) -> str:
     """What a person sees who opens the link."""
-    answer = requests.get(f"{suite.base_url}/s/{slug}", headers={"Accept": "text/html"}, timeout=30)
+    answer = requests.get(f"{suite.base_url}/s/{slug}", headers={"Accept": "text/html"}, timeout=120)
     assert answer.status_code == 200
     return answer.text
 
@@ -124,7 +124,7 @@ def test_time_runs_out(suite: RunningSuite, template: dict[str, Any]) -> None:
     def told() -> list[dict[str, Any]]:
         return events_of(suite, "submission.expired", id=submission_id)
 
-    wait_until(told, within=90, what="submission.expired")
+    wait_until(told, what="submission.expired")
     assert suite.api("GET", f"/submissions/{submission_id}")["status"] == "expired"
     # Given more time, it lives again, and may expire a second time only after that.
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
@@ -132,7 +132,7 @@ def test_time_runs_out(suite: RunningSuite, template: dict[str, Any]) -> None:
     assert sign(suite, seller["slug"], SELLER_VALUES)["state"] == "completed"
     sealed = completed(suite, submission_id)
     assert len(told()) == 1
-    trail = pdf_text(requests.get(sealed["audit_log_url"], timeout=30).content)
+    trail = pdf_text(requests.get(sealed["audit_log_url"], timeout=120).content)
     assert "xpired" in trail
 
 
@@ -195,7 +195,7 @@ def test_removed_for_good(suite: RunningSuite, template: dict[str, Any]) -> None
     links = [each["url"] for each in (*drafts, *submission["documents"])] + [submission["audit_log_url"]]
     links += [submission["submitters"][0]["values"]["Seller signature"]]
     for link in links[1:]:
-        assert requests.get(link, timeout=30).status_code == 200
+        assert requests.get(link, timeout=120).status_code == 200
     assert attachment["state"] == "completed"
 
     suite.api("DELETE", f"/submissions/{submission_id}", params={"permanently": "true"})
@@ -208,7 +208,7 @@ def test_removed_for_good(suite: RunningSuite, template: dict[str, Any]) -> None
     assert suite.api("GET", "/submissions", params={"q": secret})["data"] == []
     assert suite.api("GET", "/submitters", params={"q": secret})["data"] == []
     for link in links:
-        wait_until(lambda link=link: requests.get(link, timeout=30).status_code in (404, 410), what="a file gone")
+        wait_until(lambda link=link: requests.get(link, timeout=120).status_code in (404, 410), what="a file gone")
 
     def personal() -> bool:
         kinds = ("form.viewed", "form.started", "form.completed", "submission.created", "submission.completed")

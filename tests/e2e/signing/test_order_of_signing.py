@@ -47,7 +47,7 @@ def test_preserved_is_one_after_the_other(suite: RunningSuite, template: dict[st
         for early in parties[turn + 1 :]:
             for call in ("values", "complete", "decline", "view"):
                 body = {"request_id": uuid.uuid4().hex, "values": {}}
-                answer = requests.post(f"{suite.base_url}/s/{early['slug']}/{call}", json=body, timeout=30)
+                answer = requests.post(f"{suite.base_url}/s/{early['slug']}/{call}", json=body, timeout=120)
                 assert (answer.status_code, call) in ((403, call), (200, "view"))
         early_values = suite.api("GET", f"/submitters/{parties[-1]['id']}")
         assert (early_values["values"], early_values["opened_at"]) == ({}, None)

@@ -50,7 +50,7 @@ def test_everybody_is_said_to_have_done_what_they_did(suite: RunningSuite) -> No
     assert (page["acts_as"], page["statement"], page["fields"]) == ("approver", APPROVAL, [])
     body = {"request_id": mark, "values": {}, "statement": APPROVAL, "shown": page["shown"]}
     assert suite.page("POST", f"/s/{boss['slug']}/complete", body)["state"] == "completed"
-    assert "you have approved" in requests.get(f"{suite.base_url}/s/{boss['slug']}", timeout=30).text
+    assert "you have approved" in requests.get(f"{suite.base_url}/s/{boss['slug']}", timeout=120).text
     read = last_mail(suite, f"auditor-{mark}@example.com", "has sent you")
     assert "You do not need to do anything else." in read
     suite.page("POST", f"/s/{auditor['slug']}/view", {})

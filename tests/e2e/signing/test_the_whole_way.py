@@ -36,7 +36,7 @@ def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
 
 
 def fetch(folder: Path, link: dict[str, Any]) -> Path:
-    answer = requests.get(link["url"], timeout=30)
+    answer = requests.get(link["url"], timeout=120)
     answer.raise_for_status()
     path = folder / f"{link['name']}.pdf"
     path.write_bytes(answer.content)
@@ -130,7 +130,7 @@ def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
     slug = suite.api("GET", f"/submissions/{seller['submission_id']}")["slug"]
 
     def page() -> str:
-        answer = requests.get(f"{suite.base_url}/e/{slug}", timeout=30)
+        answer = requests.get(f"{suite.base_url}/e/{slug}", timeout=120)
         assert answer.status_code == 200, answer.text
         return answer.text
 
@@ -145,7 +145,7 @@ def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
     assert "find the files" in page()
     for secret in ("seller@example.com", "Sam Seller", seller["slug"], "Wörner"):
         assert secret not in page()
-    assert requests.get(f"{suite.base_url}/e/{slug}x", timeout=30).status_code == 404
+    assert requests.get(f"{suite.base_url}/e/{slug}x", timeout=120).status_code == 404
 
 
 def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ class JavaScriptClient:
     def close(self) -> None:
         assert self._node.stdin is not None
         self._node.stdin.close()
-        self._node.wait(30)
+        self._node.wait(120)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         assert self._node.stdin is not None

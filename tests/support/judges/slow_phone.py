@@ -89,7 +89,7 @@ def cost(context: BrowserContext, url: str, *, network: dict[str, float] | None 
     session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     page.add_init_script(_WATCH)
     page.goto(url, timeout=120_000)
-    wait_until(lambda: page.evaluate("globalThis.__seen.page !== undefined"), within=120, what="the first page")
+    wait_until(lambda: page.evaluate("globalThis.__seen.page !== undefined"), what="the first page")
     settled(page)
     seen = page.evaluate("globalThis.__seen")
     page.close()

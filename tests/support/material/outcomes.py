@@ -25,7 +25,7 @@ def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
 
 
 def fetched(url: str) -> bytes:
-    answer = requests.get(url, timeout=30)
+    answer = requests.get(url, timeout=120)
     assert answer.status_code == 200, f"{url}: {answer.status_code} {answer.text[:500]}"
     return answer.content
 

@@ -127,9 +127,9 @@ def csc_dummy(folder: Path) -> Iterator[Dummy]:
     try:
         yield dummy
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(120)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(120)
         loop.close()
 
 

@@ -48,12 +48,12 @@ class ProviderProcess:
 
     def person(self, subject: str, **claims: Any) -> None:
         self.wait()
-        requests.put(f"{self.url}/users/{quote(subject)}", json=claims, timeout=30).raise_for_status()
+        requests.put(f"{self.url}/users/{quote(subject)}", json=claims, timeout=120).raise_for_status()
 
     def sign_in(self, address: str, subject: str | None) -> str:
         """Sign in at the page at ``address``, or cancel (None); return where the browser is sent."""
         form = {"sub": subject} if subject is not None else {"action": "deny"}
-        answer = requests.post(address, data=form, allow_redirects=False, timeout=30)
+        answer = requests.post(address, data=form, allow_redirects=False, timeout=120)
         assert answer.status_code in (302, 303), answer.text[:1000]
         return with_state(str(answer.headers["Location"]), address)
 
@@ -62,7 +62,7 @@ class ProviderProcess:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(120)
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, "the identity provider has ended"

@@ -83,4 +83,4 @@ def _served(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext | Non
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(120)

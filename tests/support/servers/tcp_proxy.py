@@ -25,7 +25,7 @@ class TcpProxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._thread.start()
         starting = asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(120)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
@@ -33,9 +33,9 @@ class TcpProxy:
         self._loop.call_soon_threadsafe(self._cut)
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(120)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
     async def _end(self) -> None:

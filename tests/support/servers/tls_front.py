@@ -82,7 +82,7 @@ def before(port: int, folder: Path, header: str, client: str = "Countersign") ->
                 line, _, rest = shown.recv(65_536).partition(b"\r\n")
                 behind.sendall(b"\r\n".join((line, header.encode(), rest)))
                 _pass_on(shown, behind)
-                back.join(30)
+                back.join(120)
 
     threading.Thread(target=accept, daemon=True).start()
     try:

@@ -50,7 +50,7 @@ class RunningGateway:
     def stop(self) -> int:
         """SIGTERM; the exit status."""
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(120)
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -59,7 +59,7 @@ class RunningGateway:
 
     def call(self, method: str, path: str, *, key: str | None = ADMIN_KEY, **more: Any) -> requests.Response:
         headers = {**({"X-Auth-Token": key} if key is not None else {}), **more.pop("headers", {})}
-        return requests.request(method, self.base_url + path, headers=headers, timeout=30, **more)
+        return requests.request(method, self.base_url + path, headers=headers, timeout=120, **more)
 
     def uploads(self) -> set[Path]:
         """The files in the blob store that were uploaded."""
@@ -116,7 +116,7 @@ class Services:
 
     def close(self) -> None:
         self._connection.add_callback_threadsafe(self._channel.stop_consuming)
-        self._thread.join(10)
+        self._thread.join(120)
         self._connection.close()
 
     def asked(self, call: str) -> dict[str, Any]:

@@ -20,5 +20,5 @@ def running(*loops: Loop, poll: float = 0.05) -> Iterator[None]:
         for loop in loops:
             loop.stop()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()

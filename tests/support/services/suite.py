@@ -55,7 +55,7 @@ class RunningSuite(Suite):
         return self.api("POST", "/templates/pdf", {"documents": [document], **more})
 
 
-def wait_until(condition: Callable[[], T], *, within: float = 120.0, what: str = "the condition") -> T:
+def wait_until(condition: Callable[[], T], *, within: float = 240.0, what: str = "the condition") -> T:
     """The first true result of ``condition``; AssertionError naming ``what`` when it stays false ``within`` seconds: so many that no
     slow machine is taken for a fault."""
     deadline, pause = time.monotonic() + within, 0.03

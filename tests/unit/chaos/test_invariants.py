@@ -290,7 +290,8 @@ def silent_without_broker(evidence: Evidence) -> None:
 
 
 def slow_without_broker(evidence: Evidence) -> None:
-    evidence.journal.reads.append(Call(5.5, 40.0, "GET", "/api/submissions", "read submissions", 503, True))
+    said = "The service submissions did not answer in time"
+    evidence.journal.reads.append(Call(5.5, 40.0, "GET", "/api/submissions", "read submissions", 503, True, said))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,7 @@ def slow_without_broker(evidence: Evidence) -> None:
         ("I10", talkative, "rendering.log has the key"),
         ("I10", link_in_a_log, "has a signer's link"),
         ("I12", silent_without_broker, "GET /api/user was answered 503"),
-        ("I12", slow_without_broker, "took 40.0 s"),
+        ("I12", slow_without_broker, "was waited for, 40.0 s"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, name: str, spoil: Callable[[Evidence], None], said: str) -> None:

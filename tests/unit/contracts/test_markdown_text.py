@@ -25,7 +25,6 @@ def test_the_words_of_a_title_are_those_that_a_reader_of_markdown_sees(source: s
     assert plain_title(source) == expected
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "begin", ["`", "`a", "``a`", "*", "*a ", "**a", "_a ", "~~", "a*", "[", "![", "[](", "[](a '", "[](  ", "\\\\`"]
 )

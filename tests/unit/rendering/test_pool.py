@@ -168,7 +168,7 @@ def test_a_child_is_replaced_after_its_jobs() -> None:
 def test_as_many_jobs_at_once_as_there_are_children() -> None:
     pool = ChildPool(size=3, tasks=TASKS).start()
     try:
-        barrier = threading.Barrier(3, timeout=20)
+        barrier = threading.Barrier(3, timeout=120)
 
         def job(_: int) -> Any:
             barrier.wait()
@@ -381,10 +381,10 @@ def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path
     def rest() -> Message:
         wait_for_the_beginning(tmp_path)
         other = run(two, "echo", {"second": 2})[0]
-        threading.Event().wait(2.2)  # more than the job's own time, which is not counted meanwhile
+        threading.Event().wait(5.2)  # more than the job's own time, which is not counted meanwhile
         return other, [b"two"]
 
-    assert ahead(two, rest, seconds=2) == ({"first": 1, "second": 2}, [b"one", b"two"])
+    assert ahead(two, rest, seconds=5) == ({"first": 1, "second": 2}, [b"one", b"two"])
     assert run(two, "echo", {"again": True})[0] == {"again": True}
 
 
@@ -430,7 +430,7 @@ def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool) -> No
 
 def test_children_are_left_to_those_who_are_waited_for(two: ChildPool) -> None:
     """As many jobs as there are children, each waiting for another job: all come to an end."""
-    together = threading.Barrier(2, timeout=20)
+    together = threading.Barrier(2, timeout=120)
 
     def one(number: int) -> Any:
         def rest() -> Message:

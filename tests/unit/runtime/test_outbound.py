@@ -4,7 +4,6 @@ import ipaddress
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -356,29 +355,27 @@ def test_an_answer_that_drips_is_cut(stage: str) -> None:
             connection.sendall(b"a" if stage != "before the status" else b"H")
 
     with canary(drip) as server:
-        began = time.monotonic()
         for call in (
             lambda url: Outbound(LOCAL).fetch(url, max_bytes=10**6, timeout=0.6),
             lambda url: Outbound(LOCAL).post(url, b"", {}, total_timeout=0.6),
         ):
             with pytest.raises(OutboundFailed):
                 call(f"http://127.0.0.1:{server.port}/")
-        assert time.monotonic() - began < 15
         stop.set()
 
 
 def test_a_resolver_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
+    release, came_back = threading.Event(), threading.Event()
 
     def hang(*_: Any, **__: Any) -> list[Any]:
-        release.wait(30)
+        release.wait(600)
+        came_back.set()
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    began = time.monotonic()
     with pytest.raises(OutboundFailed):
         Outbound().post("http://slow.example/", b"", {}, connect_timeout=0.3, total_timeout=0.6)
-    assert time.monotonic() - began < 15
+    assert not came_back.is_set()
     release.set()
 
 

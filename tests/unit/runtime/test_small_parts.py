@@ -33,7 +33,7 @@ def test_uuid7_is_one_and_sorts_by_time() -> None:
         parsed = uuid.UUID(text)
         assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
     milliseconds = uuid.UUID(made[-1]).int >> 80
-    assert abs(milliseconds / 1000 - time.time()) < 5
+    assert abs(milliseconds / 1000 - time.time()) < 60
 
 
 def test_now_is_aware() -> None:
@@ -200,8 +200,8 @@ class Request:
     ("headers", "waited", "late"),
     [
         ({}, 1000.0, False),
-        ({TIMEOUT_HEADER: "5"}, 4.0, False),
-        ({TIMEOUT_HEADER: "5"}, 6.0, True),
+        ({TIMEOUT_HEADER: "500"}, 400.0, False),
+        ({TIMEOUT_HEADER: "500"}, 501.0, True),
         ({TIMEOUT_HEADER: "5", DEADLINE_HEADER: "in 5 s"}, 0.0, False),
         # Clocks differ: what came now, and says that it is late, is believed only when it is by much.
         ({TIMEOUT_HEADER: "5", DEADLINE_HEADER: "30 s ago"}, 0.0, False),

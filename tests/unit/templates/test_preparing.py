@@ -45,7 +45,7 @@ class Renderer:
             self.most_at_once = max(self.most_at_once, self._inside)
         try:
             if self._together:
-                self._together.wait(timeout=10)
+                self._together.wait(timeout=120)
             if request.name in self.answers:
                 raise self.answers[request.name]
             notice = Notice(code="javascript_removed", message="JavaScript was removed")

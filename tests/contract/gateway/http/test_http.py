@@ -154,7 +154,7 @@ def test_an_answer_that_is_not_as_promised_is_passed_on_logged_and_counted(
         ("error", "templates.search", "data[1].archived", "type"),
     ]
     assert "canary" not in gateway.log.read_text(), "a value is somebody's"
-    counted = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=10).text
+    counted = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=120).text
     assert 'countersign_answers_not_as_promised_total{operation="templates.search"} 1.0' in counted
 
 
@@ -189,7 +189,7 @@ def test_a_service_that_does_not_answer_is_a_503_and_holds_up_nobody(
         wait_until(lambda: any(call == "templates.get" for call, _, _ in services.requests), what="the call")
         assert gateway.call("GET", "/submissions/31").status_code == 200
         assert not slow.done()
-        answer = slow.result(30)
+        answer = slow.result(120)
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
 
 
@@ -406,7 +406,7 @@ def test_ready_is_when_every_service_is(gateway: RunningGateway, services: Servi
 
 
 def test_the_health_port_measures_the_event_loop(gateway: RunningGateway) -> None:
-    metrics = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=5).text
+    metrics = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=120).text
     assert "countersign_event_loop_late_seconds" in metrics
     assert "countersign_http_seconds_bucket" in metrics
     assert gateway.call("GET", "/metrics").status_code == 404

@@ -75,7 +75,7 @@ def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
         wait_until(running.answers, what="the gateway answers")
         yield running
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0, (folder / "log").read_text()[-3000:]
+        assert process.wait(120) == 0, (folder / "log").read_text()[-3000:]
 
 
 def test_a_connection_that_says_nothing_is_closed(gateway: Running) -> None:
@@ -193,7 +193,7 @@ def limited(most: int, service: str, command: str, settings: dict[str, str], log
 
 def process_has_room(running: RunningGateway, most: int) -> bool:
     """By its own count, which an operator watches."""
-    metrics = requests.get(f"http://127.0.0.1:{running.health_port}/metrics", timeout=30).text
+    metrics = requests.get(f"http://127.0.0.1:{running.health_port}/metrics", timeout=120).text
     values = {
         name: float(value)
         for name, value in (line.split() for line in metrics.splitlines() if line.startswith("process_"))

@@ -361,13 +361,13 @@ def test_the_providers_own_time_stamps(provider: Provider, version: str) -> None
 
 def visit(url: str, decision: str) -> dict[str, str]:
     """What a person does on the provider's page; what they come back with."""
-    page = requests.get(url, timeout=10)
+    page = requests.get(url, timeout=120)
     assert page.status_code == 200, page.text
     assert "document" in page.text or "certificates" in page.text
     (number,) = re.findall(r'name="request" value="([^"]+)"', page.text)
     base = url.partition("/oauth2/")[0]
     form = {"request": html.unescape(number), "decision": decision}
-    answer = requests.post(f"{base}/oauth2/decision", data=form, allow_redirects=False, timeout=10)
+    answer = requests.post(f"{base}/oauth2/decision", data=form, allow_redirects=False, timeout=120)
     assert answer.status_code == 303, answer.text
     location = answer.headers["Location"]
     assert location.startswith(f"{RETURN}?")

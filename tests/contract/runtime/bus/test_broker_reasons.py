@@ -46,7 +46,7 @@ def both(amqp_url: str) -> set[str]:
     with pytest.raises(Exception) as failed:
         checking._broker("webhooks", amqp_url)
     with listening(amqp_url) as role:
-        return {role.reasons.get(timeout=30), reason_of(failed.value)}
+        return {role.reasons.get(timeout=120), reason_of(failed.value)}
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_tls_that_the_broker_does_not_speak(broker: PrivateBroker) -> None:
 
 def test_a_connection_that_the_operator_closes(broker: PrivateBroker) -> None:
     with listening(broker.amqp_url) as role:
-        assert role.open.wait(30)
+        assert role.open.wait(120)
         broker.ctl("close_all_connections", "for maintenance")
-        words = role.reasons.get(timeout=30)
+        words = role.reasons.get(timeout=120)
     assert "for maintenance" in words
     assert words.endswith("(320)")

@@ -309,7 +309,7 @@ def test_a_reply_of_another_is_not_believed(node: PrivateBroker, operator: Any) 
             sent = pika.BasicProperties(correlation_id=number, user_id=user)
             stolen.done(lambda c: c.basic_publish(topology.RPC_EXCHANGE, queue, body, sent, mandatory=True))  # noqa: B023
         with pytest.raises(ServiceError, match="submissions"):
-            told.result(30)
+            told.result(120)
     finally:
         stolen.close()
         client.close()

@@ -59,7 +59,6 @@ def test_the_source_is_read_for_calls_at_all() -> None:
     assert called_by("templates") == {"rendering"}
 
 
-@pytest.mark.timeout(180)
 def test_fifty_calls_that_call_their_own_service_come_to_an_end(served: Specimen, client: RpcClient) -> None:
     """The worst circle there is, with four workers for fifty of them: each is answered or refused, and the service goes on."""
     served.serve(client)
@@ -78,7 +77,6 @@ def test_fifty_calls_that_call_their_own_service_come_to_an_end(served: Specimen
     wait_until(lambda: answers(client), what="the specimen answers afterwards")
 
 
-@pytest.mark.timeout(120)
 def test_a_handler_that_takes_longer_than_heartbeats_keeps_its_connection(
     broker: PrivateBroker, served: Specimen, client: RpcClient
 ) -> None:

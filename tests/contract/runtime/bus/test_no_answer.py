@@ -23,8 +23,9 @@ from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, answers, specimen
 from tests.support.services.suite import wait_until
 
-SOON = 5.0
-"""Seconds. It is meant to be 2; calls used to wait for as long as they may, which is at least 10."""
+SOON = 120.0
+"""Seconds. It is meant to be 2; calls used to wait for as long as they may, which is here ``PATIENT``."""
+PATIENT = 600.0
 
 TOO_LATE = "The service specimen did not answer in time"
 
@@ -83,19 +84,26 @@ def refused(call: Callable[[], Any]) -> str:
     return told.value.message
 
 
+def waiting_for(rpc: Rpc[Any, Any], seconds: float) -> Rpc[Any, Any]:
+    """The same call, of somebody who waits for so long."""
+    made = replace(rpc, timeout=seconds)
+    REGISTRY[f"{rpc.service}.{rpc.method}"] = rpc
+    return made
+
+
+ECHO, WAIT = (waiting_for(rpc, PATIENT) for rpc in (contract.ECHO, contract.WAIT))
+
+
 def echo(client: RpcClient) -> Callable[[], Any]:
-    return lambda: client.call(contract.ECHO, contract.Echo(payload={}))
+    return lambda: client.call(ECHO, contract.Echo(payload={}))
 
 
 def wait(client: RpcClient, seconds: float) -> Callable[[], Any]:
-    return lambda: client.call(contract.WAIT, contract.Wait(seconds=seconds))
+    return lambda: client.call(WAIT, contract.Wait(seconds=seconds))
 
 
 def impatient(rpc: Rpc[Any, Any]) -> Rpc[Any, Any]:
-    """The same call, of somebody who does not wait for long."""
-    made = replace(rpc, timeout=2)
-    del REGISTRY[f"{rpc.service}.{rpc.method}"]
-    return made
+    return waiting_for(rpc, 2)
 
 
 def waiting_requests(broker: PrivateBroker) -> int:

@@ -84,7 +84,7 @@ def test_a_lease_is_not_taken_from_who_is_at_work(database: Database, wall: Wall
     def attempt(row: Job) -> Done:
         attempts.append(row.id)
         if row.lane == "slow":
-            release.wait(20)
+            release.wait(120)
         return Done()
 
     slow = database.write(add, lane="slow")

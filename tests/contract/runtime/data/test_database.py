@@ -192,13 +192,13 @@ def test_a_deadlock_is_solved_by_doing_it_again(database: Database) -> None:
         tries.append(one)
         session.execute(for_update(sa.select(Thing).where(Thing.id == one))).one()
         if len(tries) <= 2:
-            meet.wait(10)
+            meet.wait(120)
         session.execute(for_update(sa.select(Thing).where(Thing.id == other))).one()
 
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(database.write, lock, first, second), pool.submit(database.write, lock, second, first)]
         for job in jobs:
-            job.result(30)
+            job.result(120)
     assert len(tries) == 3
 
 

@@ -97,7 +97,7 @@ def test_a_row_that_somebody_holds_keeps_no_other_from_being_written(
     def attempt(row: Job) -> Done:
         if row.id == held:
             holder.start()
-        locked.wait(20)
+        locked.wait(120)
         return Done(say("done"))
 
     with at_work(database, attempt):
@@ -131,11 +131,11 @@ def test_who_has_ended_waits_for_those_who_began_together_and_no_longer(monkeypa
     others = [threading.Thread(target=wave.gather, daemon=True) for _ in range(2)]
     for thread in others:
         thread.start()
-        assert told.waited_for.wait(20)
+        assert told.waited_for.wait(120)
         told.waited_for.clear()
     wave.gather()
     for thread in others:
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
 
 

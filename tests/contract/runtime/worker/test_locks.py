@@ -136,7 +136,7 @@ assert not lock.locked()
 
 
 def wait(number):
-    assert lock.acquire(timeout=10)
+    assert lock.acquire(timeout=120)
     order.append(number)
 
 

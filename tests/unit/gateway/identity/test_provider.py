@@ -303,7 +303,7 @@ def test_a_provider_that_is_down_is_not_asked_by_everybody(provider: Provider) -
 def test_a_provider_that_hangs_keeps_few_waiting(provider: Provider) -> None:
     """Others are told at once, so that signing pages are still shown."""
     go_on = threading.Event()
-    provider.answer = lambda _path: go_on.wait(20) and None
+    provider.answer = lambda _path: go_on.wait(120) and None
     own = client(provider)
     with ThreadPoolExecutor(MOST_AT_ONCE + 1) as threads:
         asked = [threads.submit(own.metadata) for _ in range(MOST_AT_ONCE + 1)]

@@ -213,7 +213,7 @@ def under_way(pages: flask.Flask, bus: RecordingBus, addresses: Sequence[str]) -
 
     def answer(_request: Any) -> Any:
         begun.release()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return found("unsigned")
 
     bus.answers[rendering.RECOGNISE] = answer
@@ -222,7 +222,7 @@ def under_way(pages: flask.Flask, bus: RecordingBus, addresses: Sequence[str]) -
         one.start()
     try:
         for _ in waiting:
-            assert begun.acquire(timeout=30)
+            assert begun.acquire(timeout=120)
         yield
     finally:
         bus.answers[rendering.RECOGNISE] = found("unsigned")

@@ -872,7 +872,7 @@ def test_the_folder_goes_when_the_parent_died(tmp_path: Path) -> None:
     pool.run(CONVERT, OneFile(docx(paragraph("x"))))
     (child,) = pool._idle
     child._connection.close()
-    child.process.wait(timeout=10)
+    child.process.wait(timeout=120)
     assert [list(left.iterdir()) for left in tmp_path.iterdir()] == [[]], "it may not reach above its folder"
     pool.close()
     assert not list(tmp_path.iterdir())
