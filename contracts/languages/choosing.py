@@ -64,7 +64,7 @@ def _language_for(tag: str) -> str | None:
     if locale is None:
         return None
     script = _written_script(tag) or locale.script or _usual_script(locale)
-    for candidate in (f"{locale.language}-{script}", locale.language if script == _usual_script(locale, "") else ""):
+    for candidate in (f"{locale.language}-{script}", locale.language if script == _usual_script(locale) else ""):
         if candidate in languages():
             return candidate
     return None
@@ -75,10 +75,10 @@ def _written_script(tag: str) -> str | None:
     return next((part.title() for part in tag.split("-")[1:2] if len(part) == _LENGTH_OF_SCRIPT), None)
 
 
-def _usual_script(locale: Locale, territory: str | None = None) -> str | None:
-    """Return the script that the language is written in, in that territory or wherever most of its readers are."""
-    likely = get_global("likely_subtags")
-    place = locale.territory if territory is None else territory
-    found = likely.get(f"{locale.language}_{place}") if place else None
-    found = found or likely.get(locale.language)
-    return Locale.parse(found).script if found else None
+def _usual_script(locale: Locale) -> str | None:
+    """Return the script in which most of its readers read the language. Where a territory has another, Babel's locale says so.
+
+    The locale that CLDR takes for the likely one need not be known to Babel: of ``no`` it is ``no_Latn_NO``.
+    """
+    likely: str = get_global("likely_subtags").get(locale.language, "")
+    return next((part for part in likely.split("_") if len(part) == _LENGTH_OF_SCRIPT), None)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from babel import localedata
 
 from contracts.languages import choosing
 
@@ -43,6 +44,8 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
         (["zh-Hant-CN"], "zh-Hant"),
         (["zh-Hans-TW"], "zh-Hans"),
         (["nb"], None),
+        (["nb-NO", "nb", "no", "nn", "en-US", "en"], "en"),  # what Chrome sends from Norway
+        (["no-NO"], None),
         (["nb", "de"], "de"),
         ([None, "", "*", "x", "i-klingon", "ja"], "ja"),
         (["de" * 40], None),
@@ -77,3 +80,8 @@ def test_dates_are_in_the_readers_variety_of_the_language_of_the_words(
 def test_english_is_first_of_all() -> None:
     assert choosing.languages()[0] == "en"
     assert all((Path(choosing.MESSAGES) / tag).is_dir() for tag in choosing.languages())
+
+
+def test_no_language_that_cldr_knows_is_too_much() -> None:
+    tags = [identifier.replace("_", "-") for identifier in localedata.locale_identifiers()]
+    assert {choosing.best_of([tag]) for tag in tags} >= {*choosing.languages(), None}
