@@ -114,7 +114,7 @@ def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
-    suite = start_suite(folder, one_worker=request.param == "sqlite", **environment)
+    suite = start_suite(folder, one_worker=True, **environment)
     settings = suite.environment(suite.programs["gateway"])
     with Receiver() as receiver:
         made = Office(suite, 0, receiver, Places.from_environment(settings))

@@ -18,12 +18,12 @@ from tests.mutants.running import Mutating, pure_modules
 TESTS = [
     *(
         f"tests/unit/{room}"
-        for room in ("contracts", "gateway", "notifications", "submissions", "templates", "webhooks")
+        for room in ("contracts", "gateway", "languages", "notifications", "submissions", "templates", "webhooks")
     ),
     *(
         f"tests/unit/rendering/{name}.py"
         for name in (
-            *("test_differences", "test_domain", "drawing/test_paper", "stamping/test_stages"),
+            *("test_confirming", "test_differences", "test_domain", "drawing/test_paper", "stamping/test_stages"),
             *("tags/test_grammar", "tags/test_values", "tags/test_tags"),
             *("stamping/test_free_places", "stamping/test_rules"),
         )
@@ -39,6 +39,7 @@ def main(prefixes: list[str]) -> int:
     plain = [
         "-q",
         "--pure",
+        "--timeout=0",  # it would set the alarm anew by which a process that hangs is ended
         "--capture=sys",
         "-p",
         "no:xdist",

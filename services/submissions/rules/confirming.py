@@ -63,7 +63,7 @@ def of(stored: Mapping[str, Any] | None) -> KeptConfirmation | None:
 
 def is_asked(stored: Mapping[str, Any] | None) -> bool:
     """Whether a confirmation is under way, so that the form is locked."""
-    return bool(stored) and (stored or {}).get("stage") == Stage.ASKED
+    return (stored or {}).get("stage") == Stage.ASKED
 
 
 def order_of(snapshot: Mapping[str, Any] | None, certsign: Mapping[str, Any] | None) -> CertsignOrder | None:

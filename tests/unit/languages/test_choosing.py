@@ -85,3 +85,17 @@ def test_english_is_first_of_all() -> None:
 def test_no_language_that_cldr_knows_is_too_much() -> None:
     tags = [identifier.replace("_", "-") for identifier in localedata.locale_identifiers()]
     assert {choosing.best_of([tag]) for tag in tags} >= {*choosing.languages(), None}
+
+
+def test_the_longest_tag_that_is_read() -> None:
+    longest = "de-" + "x" * 32
+    assert str(choosing.known_locale(longest)) == "de"
+    assert choosing.known_locale(longest + "x") is None
+
+
+def test_languages_are_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("fr", "en", "de"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "README.md").touch()
+    monkeypatch.setattr(choosing, "MESSAGES", tmp_path)
+    assert choosing.languages.__wrapped__() == ("en", "de", "fr")

@@ -27,7 +27,10 @@ PLURAL = {"one": "{count} file", "other": "{count} files"}
         ("de", "Hello.", " Hallo.", "blanks"),
         ("de", "Hello.", "", "is empty"),
         ("de", "Hello.", "Hal\u202elo.", "nobody sees"),
+        ("de", "Hello.", "Guten  Tag.", "blanks"),
         ("de", "Hello.", "Hallo {.", "brace"),
+        ("de", "Hello.", "Hallo }.", "brace"),
+        ("de", "Hello.", "Hallo { }.", "brace"),
         ("de", "Hello.", "Hallo", "must end as English does"),
         ("de", "You sign this document.", "You sign this document.", "is not translated"),
         ("de", PLURAL, "{count} Dateien", "plural forms"),
@@ -47,6 +50,8 @@ def test_the_check_notices(tag: str, source: Any, own: Any, fault: str) -> None:
     [
         ("de", "Hello {name}.", "Guten Tag, {name}."),
         ("de", "OK", "OK"),
+        ("de", "Ctrl S Enter", "Ctrl S Enter"),
+        ("de", "Issue.", "Auf\u200clage."),
         ("de", PLURAL, {"one": "eine Datei", "other": "{count} Dateien"}),
         ("hi", "It is open.", "यह खुला है।"),
         ("ja", "It is open.", "開いています。"),
@@ -71,3 +76,31 @@ def test_the_check_lets_pass(tag: str, source: Any, own: Any) -> None:
 def test_a_language_that_is_not_there_lacks_everything() -> None:
     wanted = sum(len(messages("en", section)) for section in sections() if section not in check.ENGLISH_ONLY)
     assert len(check.faults("sv")) == wanted
+
+
+def test_what_is_for_operators_is_in_english_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"en": {"note": "Look at the log."}, "de": {"note": "Ins Protokoll sehen."}}
+    monkeypatch.setattr(check, "sections", lambda: ["operator"])
+    monkeypatch.setattr(check, "messages", lambda tag, _section: there.get(tag, {}))
+    assert [check.faults(tag) for tag in ("en", "de", "fr")] == [[], ["operator: is in English alone"], []]
+
+
+@pytest.mark.parametrize(("wanted", "said"), [(["sv"], "sv: "), (["de"], ""), ([], ""), (["de", "sv"], "sv: ")])
+def test_the_program_says_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wanted: list[str], said: str
+) -> None:
+    monkeypatch.setattr(check.sys, "argv", ["check", *wanted])
+    monkeypatch.setattr(check, "languages", lambda: ("en", "de"))
+    assert check.main() == (1 if said else 0)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(said) for line in lines)
+    assert bool(lines) is bool(said)
+
+
+def test_the_program_looks_at_every_language_unless_some_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check.sys, "argv", ["check"])
+    monkeypatch.setattr(check, "languages", lambda: ("sv",))
+    assert check.main() == 1
+    assert "sv: " in capsys.readouterr().out

@@ -91,6 +91,15 @@ def test_whether_the_form_is_locked(stored: dict[str, Any] | None, asked: bool) 
     assert confirming.is_asked(stored) is asked
 
 
+@pytest.mark.parametrize("confirmation", [None, kept(), kept(stage=Stage.LEFT), kept(stage=Stage.SIGNED)])
+def test_what_a_row_keeps_and_whether_it_waits_for_anybody(confirmation: KeptConfirmation | None) -> None:
+    stored = confirmation.model_dump(mode="json") if confirmation is not None else None
+    assert confirming.of(stored) == confirmation
+    assert confirming.of({}) is None
+    waits = confirmation is not None and confirmation.stage == "asked"
+    assert confirming.may_be_asked_again(confirmation) is waits
+
+
 def test_who_confirms_at_a_provider() -> None:
     signer = CertsignOrder(settings="s", provider="p", mode=CertsignMode.SIGNER).model_dump(mode="json")
     seal = CertsignOrder(settings="s", provider="p").model_dump(mode="json")

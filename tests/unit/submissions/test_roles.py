@@ -7,7 +7,7 @@ import pytest
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Party
-from services.submissions.rules.roles import matched
+from services.submissions.rules.roles import matched, with_observers
 
 PARTIES = [Party(uuid="1", name="Buyer"), Party(uuid="2", name=" Seller"), Party(uuid="3", name="Witness")]
 
@@ -45,3 +45,33 @@ def test_by_uuid_else_by_role_else_by_position(submitters: list[dict[str, Any]],
 )
 def test_what_does_not_match(submitters: list[dict[str, Any]], uuids: list[str], problem: tuple[str, str]) -> None:
     assert taken(*submitters) == (uuids, [problem])
+
+
+APPROVES, READS = {"acts_as": "approver"}, {"acts_as": "viewer"}
+
+
+@pytest.mark.parametrize(
+    ("submitters", "added", "roles"),
+    [
+        ([], [], []),
+        ([{}, {"acts_as": "signer"}], [], ["1", "2"]),
+        ([{}, APPROVES, {}], ["Approver"], ["1", "Approver", "2"]),
+        ([APPROVES, READS, APPROVES, APPROVES], ["Approver", "Viewer", "Approver 2", "Approver 3"],
+            ["Approver", "Viewer", "Approver 2", "Approver 3"]),
+        ([{**APPROVES, "role": " Boss "}, {}], ["Boss"], ["Boss", "1"]),
+        ([{**APPROVES, "role": "boss"}, {**READS, "role": "BOSS"}], ["boss"], ["boss", "BOSS"]),
+        ([{**READS, "role": "Approver"}, APPROVES], ["Approver", "Approver 2"], ["Approver", "Approver 2"]),
+        ([{**APPROVES, "role": " seller "}, {}], [], [" seller ", "2"]),
+        ([{**APPROVES, "uuid": "3"}, {}], [], ["3", "2"]),
+        ([{**APPROVES, "roles": ["Buyer", "Witness"]}, {}], [], [["Buyer", "Witness"], "2"]),
+        ([{"roles": ["Buyer"]}, {"role": "Witness"}, {"uuid": "2"}], [], [["Buyer"], "Witness", "2"]),
+        ([{}, {}, {}, {}], [], ["1", "2", "3", None]),
+    ],
+)  # fmt: skip
+def test_who_approves_or_reads_gets_a_role_of_their_own(
+    submitters: list[dict[str, Any]], added: list[str], roles: list[Any]
+) -> None:
+    parties, given = with_observers(PARTIES, [NewSubmitter(**one) for one in submitters])
+    assert [party.name for party in parties] == [*(party.name for party in PARTIES), *added]
+    assert len({party.uuid for party in parties}) == len(parties)
+    assert [one.uuid or one.role or one.roles or None for one in given] == roles

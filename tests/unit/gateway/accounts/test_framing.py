@@ -19,6 +19,39 @@ def test_sites_are_kept_as_the_policy_has_them() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "*",
+            "https:",
+            "https://",
+            "https://*",
+            "https://*.com",
+            "app.example.com",
+            "ftp://app.example.com",
+            "'none'",
+        ),
+        *(
+            "https://app.example.com/form",
+            "https://app.example.com:0",
+            "https://app.example.com:123456",
+            "https://-a.example.com",
+        ),
+        *(
+            "https://a.example.com; script-src *",
+            "https://a.example.com https://b.example.com",
+            "https://a..example.com",
+        ),
+    ],
+)
+def test_what_is_no_site_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        sites(["https://app.example.com", text])
+    assert [detail["field"] for detail in refused.value.details or []] == ["frame_ancestors[1]"]
+
+
+@pytest.mark.parametrize(
     ("one", "other", "found"),
     [
         ("#000000", "#ffffff", 21.0),

@@ -7,7 +7,7 @@ from typing import Any
 import brotli
 import pytest
 
-from services.gateway.http.encodings import SHORTEST, Encoding, chosen
+from services.gateway.http.encodings import SHORTEST, Encoding, chosen, encoded
 
 LONG = b'{"values": ["what was typed"]} ' * 100
 HUGE = LONG * 100
@@ -46,13 +46,15 @@ def answered(
         sent.append(message)
 
     async def answer() -> None:
-        encoding = Encoding(send, [(b"accept-encoding", accepted)] if accepted else [], method)
+        others = [(b"accept", b"gzip"), (b"te", b"br")]
+        encoding = Encoding(send, [*others, (b"accept-encoding", accepted)] if accepted else others, method)
         named = {"content_type": "application/json", "content_length": str(sum(map(len, pieces))), **headers}
         head = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
         await encoding.send({"type": "http.response.start", "status": status, "headers": head})
         for number, piece in enumerate(pieces, start=1):
             shown = b"" if method == "HEAD" else piece
-            await encoding.send({"type": "http.response.body", "body": shown, "more_body": number < len(pieces)})
+            more = {"more_body": True} if number < len(pieces) else {}
+            await encoding.send({"type": "http.response.body", "body": shown, **more})
 
     asyncio.run(answer())
     names = [name.decode().lower() for name, _ in sent[0]["headers"]]
@@ -86,6 +88,8 @@ def test_text_is_encoded_and_says_so(body: bytes, content_type: str) -> None:
         {"content_range": "bytes 0-9/100"},
         {"etag": '"these very bytes"'},
         {"cache_control": "public, no-transform"},
+        {"status": 103},
+        {"status": 204},
         {"status": 206},
         {"status": 304},
     ],
@@ -110,6 +114,12 @@ def test_short_answers_and_clients_without_a_coding_get_plain_ones_that_vary() -
         assert data == body
         assert "content-encoding" not in head
         assert (head["vary"], head["content-length"]) == ("Accept-Encoding", str(len(body)))
+    assert answered(b"x" * SHORTEST)[0]["content-encoding"] == "gzip"
+
+
+def test_the_same_is_encoded_to_the_same_bytes() -> None:
+    assert encoded(LONG, "gzip") == gzip.compress(LONG, compresslevel=6, mtime=0)
+    assert encoded(LONG, "gzip", smallest=True) == gzip.compress(LONG, compresslevel=9, mtime=0)
 
 
 def test_a_weak_tag_stays_and_the_answer_varies_by_both() -> None:
@@ -125,3 +135,4 @@ def test_head_promises_no_length_that_get_would_not_have() -> None:
     assert data == b""
     assert "content-length" not in head
     assert answered(method="HEAD", accepted=b"")[0]["content-length"] == str(len(LONG))
+    assert answered([LONG, LONG], method="HEAD")[0]["content-length"] == str(len(LONG) * 2)
