@@ -14,7 +14,7 @@ from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 
-BYTES, REQUESTS, SHIFT = 120_000, 6, 0.02
+BYTES, REQUESTS, SHIFT, PICTURE = 120_000, 6, 0.02, 60_000
 
 
 @pytest.mark.parametrize(("viewport", "network"), [(PHONE, SLOW_3G), (DESKTOP, None)])
@@ -32,6 +32,11 @@ def test_what_it_costs_until_the_form_answers(
     assert len(needed) <= REQUESTS
     assert spent.start <= spent.alive
     assert spent.shift < SHIFT
+    # The first page sets out before there is a script, and is not fetched again in another width when there is one.
+    script = next(request for request in spent.requests if request.url.endswith("main.min.js"))
+    (picture,) = spent.pictures
+    assert picture.began < script.ended
+    assert viewport is DESKTOP or picture.size < PICTURE
 
 
 def test_start_that_is_pressed_before_there_is_a_script_is_remembered(suite: RunningSuite, open_page: OpenPage) -> None:

@@ -4,7 +4,8 @@
 
 Chromium with slow 3G (an answer after 400 ms, 400 kbit/s) and a processor six times slower, at the width of a phone, nothing kept
 from before. Prints milliseconds until Start can be pressed, until the form answers, and until the first page is seen, the bytes
-and requests until then, and how far things moved meanwhile, each beside its budget, for one page of text and for forty.
+and requests until then, and how far things moved meanwhile, each beside its budget, for one page of text and for forty. Then, with
+a network that is not slow, what the page weighs once each page of the documents has been looked at.
 """
 
 import statistics
@@ -37,6 +38,9 @@ def main() -> None:
                     costs.append(cost(context, url, network=SLOW_3G, slower=SLOWER))
                     context.close()
                 show(pages, costs)
+                context = browser.new_context(viewport=PHONE, is_mobile=True, has_touch=True, device_scale_factor=2)
+                show_weight(cost(context, url, to_the_end=True))
+                context.close()
         finally:
             browser.close()
             suite.stop()
@@ -78,6 +82,12 @@ def show(pages: int, costs: list[Cost]) -> None:
         print(
             f"    {name:<32} {median:>10,.3f} {said}" if budget == 0.02 else f"    {name:<32} {median:>10,.0f} {said}"
         )
+
+
+def show_weight(whole: Cost) -> None:
+    print(f"    {'bytes when scrolled through':<32} {sum(request.size for request in whole.requests):>10,.0f}")
+    heaviest = max(picture.size for picture in whole.pictures)
+    print(f"    {'the heaviest page, bytes':<32} {heaviest:>10,.0f} budget {60_000:>8,}")
 
 
 def weight(one: Cost) -> int:

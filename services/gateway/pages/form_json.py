@@ -54,13 +54,25 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Sectio
 def start_json(form: SigningForm) -> dict[str, Any]:
     """Return what the start screen says, before a script is there. ``steps``: the fields that the signer goes through."""
     mine = [field for field in form.fields if field.mine and not field.readonly and KINDS[field.type].control]
-    of_documents = {document.uuid: document.conditions for document in form.documents if document.conditions}
-    gone = hidden(form.fields, of_documents, {field.uuid: field.value for field in form.fields})
+    gone = _gone(form)
     return {
         "may_complete": form.acts_as != ActsAs.VIEWER if form.acts_as else any(field.mine for field in form.fields),
         "steps": sum(field.uuid not in gone for field in mine),
         "resumed": form.go_to_last and any(not is_empty(field.value) for field in mine),
     }
+
+
+def first_page_url(context: PagesContext, slug: str, form: SigningForm) -> str | None:
+    """Return where the picture is that is seen first; a document whose conditions do not hold is not there."""
+    gone = _gone(form)
+    there = (document.uuid for document in form.documents if document.pages and document.uuid not in gone)
+    return next((page_url(context, slug, uuid, 1) for uuid in there), None)
+
+
+def _gone(form: SigningForm) -> set[str]:
+    """Return the fields and the documents that are not shown, by the answers that are there."""
+    of_documents = {document.uuid: document.conditions for document in form.documents if document.conditions}
+    return hidden(form.fields, of_documents, {field.uuid: field.value for field in form.fields})
 
 
 def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:

@@ -23,7 +23,14 @@ from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
 from services.gateway.pages.confirmation import confirmation_json, holder_name, present
 from services.gateway.pages.files import link_of
-from services.gateway.pages.form_json import attachment_json, form_json, results_json, start_json, web_address
+from services.gateway.pages.form_json import (
+    attachment_json,
+    first_page_url,
+    form_json,
+    results_json,
+    start_json,
+    web_address,
+)
 from services.gateway.pages.texts import speak_to, statement_of
 
 REASON_LENGTH = 5_000
@@ -60,6 +67,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
             form=form,
             data=data,
             start=start,
+            first_page=first_page_url(context, slug, form) if form.state in ("open", CONFIRMING) else None,
+            widths=LIGHT_WIDTHS[1:],
             redirect=redirect,
             logo=logo,
             certificate_holder=holder_name(form.identity),

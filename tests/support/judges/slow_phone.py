@@ -36,6 +36,9 @@ _WATCH = """
 """
 
 
+_WHOLE = "picture => picture.complete && picture.naturalWidth > 0"
+
+
 @dataclass
 class Sent:
     """A request: ``began`` and ``ended`` in milliseconds after the first one began (``inf``: it was under way when the window was
@@ -58,13 +61,26 @@ class Cost:
     shift: float
     requests: list[Sent] = field(default_factory=list)
 
+    @property
+    def pictures(self) -> list[Sent]:
+        """Those of pages, in order."""
+        return [request for request in self.requests if "/pages/" in request.url]
+
     def until(self, moment: float) -> list[Sent]:
         """What had come by then."""
         return [request for request in self.requests if request.ended <= moment]
 
 
-def cost(context: BrowserContext, url: str, *, network: dict[str, float] | None = None, slower: int = 1) -> Cost:
-    """What opening a signing page costs in a new window of ``context``."""
+def cost(
+    context: BrowserContext,
+    url: str,
+    *,
+    network: dict[str, float] | None = None,
+    slower: int = 1,
+    to_the_end: bool = False,
+) -> Cost:
+    """What opening a signing page costs in a new window of ``context``; ``to_the_end``: and looking at each page of the
+    documents, once it is open."""
     page = context.new_page()
     session = context.new_cdp_session(page)
     requests: dict[str, Sent] = {}
@@ -92,6 +108,12 @@ def cost(context: BrowserContext, url: str, *, network: dict[str, float] | None 
     wait_until(lambda: page.evaluate("globalThis.__seen.page !== undefined"), what="the first page")
     settled(page)
     seen = page.evaluate("globalThis.__seen")
+    if to_the_end:
+        for sheet in page.locator(".sheet").all():
+            sheet.scroll_into_view_if_needed()
+            picture = sheet.locator(".sheet__picture")
+            wait_until(lambda: picture.evaluate(_WHOLE), within=120, what="a page")  # noqa: B023 - called within the turn
+        settled(page)
     page.close()
     return Cost(
         seen["start"], seen["alive"], seen["page"], seen["shift"], sorted(requests.values(), key=lambda one: one.began)

@@ -11,6 +11,7 @@ const NEAR = "100% 0px"; // heights of the window
 export class PagePictures {
   #sheets = new Map(); // sheet -> { page, document, number, image, wanted }
   #first = null;
+  #preload = document.querySelector('link[rel="preload"][as="image"]');
   #near = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: NEAR });
   #sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => this.#fit(target)));
 
@@ -78,6 +79,23 @@ export class PagePictures {
     this.#fit(entry.sheet);
   }
 
+  /** The picture of the first page is under way since the browser read the head of this page (first_picture.html): asked for in the
+      same words, it is not fetched twice. True when it is this one. By the time it is there, a larger one may be needed. */
+  #takePreloaded({ page, image, sheet }) {
+    const link = this.#preload;
+    if (!link?.imageSrcset?.startsWith(`${page.url}?`)) return false;
+    this.#preload = null;
+    const entry = this.#sheets.get(sheet);
+    entry.width = Infinity;
+    image.addEventListener("load", () => {
+      entry.width = Number(new URL(image.currentSrc).searchParams.get("width"));
+      this.#fit(sheet);
+    }, { once: true });
+    image.sizes = link.imageSizes;
+    image.srcset = link.imageSrcset;
+    return true;
+  }
+
   #fitAll() {
     for (const sheet of this.#sheets.keys()) this.#fit(sheet);
   }
@@ -91,6 +109,7 @@ export class PagePictures {
     const needed = shown * Math.min(devicePixelRatio, DENSITY) * closer;
     const width = WIDTHS.find((each) => each >= ENOUGH * needed) ?? WIDTHS.at(-1);
     if (width <= entry.width) return;
+    if (!entry.width && this.#takePreloaded(entry)) return;
     const isFirst = !entry.width;
     entry.width = width;
     const address = `${entry.page.url}?width=${width}`;
@@ -100,7 +119,9 @@ export class PagePictures {
     }
     const sharper = new Image();
     sharper.addEventListener("load", () => {
-      if (entry.width === width) entry.image.src = address;
+      if (entry.width !== width) return;
+      entry.image.removeAttribute("srcset");
+      entry.image.src = address;
     });
     sharper.src = address;
   }
