@@ -222,7 +222,8 @@ class TrailEvent(Tolerant):
 
 
 class FillRequest(Tolerant):
-    """Documents with values; what becomes of it (a draft or sealed files) is the caller's choice."""
+    """Documents with values; what becomes of it (a draft or sealed files) is the caller's choice. ``mark`` stands at the head
+    of every page, empty for none; documents are never sealed with one."""
 
     submission_id: int
     submission_slug: str
@@ -234,6 +235,13 @@ class FillRequest(Tolerant):
     parties: list[PartySummary] = Field(default_factory=list)
     notes: list[SignatureNote] = Field(default_factory=list)
     base_url: str = ""
+    mark: str = ""
+
+
+class FillCopy(FillRequest):
+    """One of the documents with its values, for somebody who waits for it: nothing of it is kept. ``document`` is its uuid."""
+
+    document: str
 
 
 class CheckValues(Tolerant):
@@ -546,6 +554,7 @@ CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=1
 DRAW_VALUES = Rpc("rendering", "draw_values", DrawValues, DrawnValues, timeout=10)
 CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
+FILL_COPY = Rpc("rendering", "fill_copy", FillCopy, BlobRef, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
 SIGN_EVIDENCE = Rpc("rendering", "sign_evidence", SignEvidence, SignedEvidence, timeout=40)
 RECOGNISE = Rpc("rendering", "recognise", Verify, Recognised, timeout=40)

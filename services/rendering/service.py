@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.envelope import Envelope
-from contracts.errors import ServiceError, invalid
+from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import (
     ARCHIVING_DUE,
     CERTSIGN_RETRIED,
@@ -244,11 +244,19 @@ class RenderingService:
 
     @handles(rpc.FILL_DRAFTS)
     def fill_drafts(self, request: rpc.FillRequest) -> rpc.Drafts:
-        drawn = {uuid for value in request.values for uuid in domain.pictures_of(value)}
-        attachments = [
-            self._fetch(attachment.file) if attachment.uuid in drawn else b"" for attachment in request.attachments
-        ]
+        attachments = self._drawn_attachments(request)
         return rpc.Drafts(documents=[self._draft(request, document, attachments) for document in request.documents])
+
+    @handles(rpc.FILL_COPY)
+    def fill_copy(self, request: rpc.FillCopy) -> BlobRef:
+        """A document that came signed is given as it came: a mark on it would break what others have signed."""
+        document = next((each for each in request.documents if each.uuid == request.document), None)
+        if document is None:
+            raise not_found("Document")
+        data = self._fetch(document.file)
+        if not document.signed:
+            data = self.context.renderer.fill_draft(request, document.uuid, data, self._drawn_attachments(request))
+        return self.context.blobs.put(data, PDF, INCOMING)
 
     @handles(rpc.COMBINE)
     def combine(self, request: rpc.Combine) -> rpc.Combined:
@@ -427,6 +435,11 @@ class RenderingService:
             for url, reason in failed.items()
         ]
         return assets, notices
+
+    def _drawn_attachments(self, request: rpc.FillRequest) -> list[bytes]:
+        """The files that are drawn, in the request's order; those that are not are empty."""
+        drawn = {uuid for value in request.values for uuid in domain.pictures_of(value)}
+        return [self._fetch(attachment.file) if attachment.uuid in drawn else b"" for attachment in request.attachments]
 
     def _draft(
         self, request: rpc.FillRequest, document: StoredDocument, attachments: Sequence[bytes]

@@ -22,7 +22,7 @@ from services.submissions import fitting
 from services.submissions.commands import codes
 from services.submissions.commands.codes import Visitor, require_passed
 from services.submissions.commands.form import must_take_files, refused_for_page
-from services.submissions.evidence import consent, reasons, statements
+from services.submissions.evidence import consent, copies, reasons, statements
 from services.submissions.evidence import shown as what_is_shown
 from services.submissions.evidence.sealing import Signer, preview_request, signing
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
@@ -68,6 +68,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
         page.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
         page.completed_redirect_url = _redirect(opened)
         page.receipt = statements.receipt_of(session, opened.submitter.id)
+        page.copies = copies.offered(opened.row, opened.snapshot, opened.submitters)
         page.identity = kept.signer if (kept := confirming.of(opened.submitter.confirmation)) is not None else None
     return page
 
@@ -107,6 +108,29 @@ def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
             footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
             return rpc.form.FormFile(file=document.file, pages=document.pages, footer=footer)
     raise not_found("Document")
+
+
+def copy_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormCopy:
+    """Return what this party may have of a document since they have completed. Only until it is finished."""
+    opened = _passed(session, query, site, now)
+    if opened.state is not FormState.COMPLETED:
+        reason = [{"field": "state", "reason": opened.state.value}]
+        raise ServiceError("conflict", domain.REFUSALS.get(opened.state, "This form is not completed yet"), reason)
+    row, snapshot, submitters = opened.row, opened.snapshot, opened.submitters
+    offered = copies.offered(row, snapshot, submitters)
+    document = next((each for each in offered.documents if each.uuid == query.document_uuid), None) if offered else None
+    if offered is None or document is None:
+        raise not_found("Document")
+    attachments = store.attachments_of(session, [row.id])
+    return rpc.form.FormCopy(
+        filled=copies.request(session, row, snapshot, submitters, opened.submitter, attachments, now),
+        name=document.name,
+        done=offered.done,
+        parties=offered.parties,
+        completed_at=opened.submitter.completed_at or now,
+        time_zone=opened.submitter.visit.get("time_zone") or Account.model_validate(snapshot.account).time_zone,
+        lang=opened.submitter.preferences.get("lang"),
+    )
 
 
 def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:

@@ -70,6 +70,15 @@ class PartyToInvite(Tolerant):
     needs_phone: bool = False
 
 
+class Copies(Tolerant):
+    """What a party that has completed may have while others have not: ``documents`` as they stood when the party completed,
+    with the values that they saw and gave. ``done`` of ``parties`` have completed by now."""
+
+    documents: list[FormDocument]
+    done: int
+    parties: int
+
+
 class SigningForm(Tolerant):
     """The content of the signing page. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
     ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
@@ -86,6 +95,8 @@ class SigningForm(Tolerant):
     ``confirm_with``: the signer's last step is a confirmation at this provider (``confirmation``), in place of completing.
     While it is under way ``state`` is ``confirming``: everything is as when it is ``open``, to be looked at only.
     ``identity`` is the certificate that they signed with, once the form is completed.
+    ``copies``: what they may have of it until everybody has completed; None before, when it is sealed, and where the sender
+    wants none.
     """
 
     state: str
@@ -121,6 +132,7 @@ class SigningForm(Tolerant):
     confirm_with: str | None = None
     acts_as: str | None = None
     identity: SignerCertificate | None = None
+    copies: Copies | None = None
 
 
 class SaveValues(Visit):
@@ -243,6 +255,18 @@ class FormFile(Tolerant):
     footer: str = ""
 
 
+class FormCopy(Tolerant):
+    """What a party that has completed may have of one document (``Copies``), to be drawn; ``name`` is that of the document."""
+
+    filled: FillRequest
+    name: str
+    done: int
+    parties: int
+    completed_at: datetime
+    time_zone: str
+    lang: str | None = None
+
+
 class DrawForm(Visit):
     """Draw what the page shows right now: ``values`` and ``reasons`` as in SaveValues, of the signer's own fields and
     only those that are not saved yet; ``fields`` are the uuids of those that are wanted."""
@@ -263,4 +287,5 @@ REPORT_WRONG_RECIPIENT = Rpc("submissions", "report_wrong_recipient", ReportWron
 CHOOSE_LANGUAGE = Rpc("submissions", "choose_language", ChooseLanguage, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+FORM_COPY = Rpc("submissions", "form_copy", FormPage, FormCopy)
 FORM_DRAWING = Rpc("submissions", "form_drawing", DrawForm, FillRequest)

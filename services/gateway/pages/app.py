@@ -18,6 +18,7 @@ from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages import (
     codes,
     confirmation,
+    copies,
     drawing,
     files,
     identity,
@@ -93,6 +94,7 @@ def create_pages(
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
     app.register_blueprint(signing.routes(context, trusted))
     app.register_blueprint(drawing.routes(context, trusted))
+    app.register_blueprint(copies.routes(context))
     app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(language.routes(context, trusted))

@@ -35,6 +35,10 @@ class Signing(Entrypoints):
     def form_file(self, query: form.FormPage) -> form.FormFile:
         return self._look_up(forms.file_of, query)
 
+    @handles(form.FORM_COPY)
+    def form_copy(self, query: form.FormPage) -> form.FormCopy:
+        return self._look_up(forms.copy_of, query)
+
     @handles(form.FORM_DRAWING)
     def form_drawing(self, query: form.DrawForm) -> FillRequest:
         return self._look_up(forms.drawing, query, self.context.settings)

@@ -93,7 +93,7 @@ def confirmation_request(
         if entry.submitter_id in ids
     ]
     parties = [_party(submitter) for submitter in submitters]
-    return _without_documents(_request(row, snapshot, submitters, attachments, filled, reasons, parties, site), hidden)
+    return without_documents(_request(row, snapshot, submitters, attachments, filled, reasons, parties, site), hidden)
 
 
 def _dutystamp(snapshot: SnapshotRow) -> DutystampOrder | None:
@@ -122,14 +122,14 @@ def fill_request(
     request = _request(
         row, snapshot, submitters, attachments, filled, reasons, [_party(submitter) for submitter in submitters], site
     )
-    return _without_documents(request, hidden)
+    return without_documents(request, hidden)
 
 
 def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
     return name or snapshot.template_name or f"Submission {row.id}"
 
 
-def _without_documents(request: FillRequest, hidden: Collection[str]) -> FillRequest:
+def without_documents(request: FillRequest, hidden: Collection[str]) -> FillRequest:
     """What conditions hide is in no file: neither the documents nor the places of fields on them."""
     documents = [document for document in request.documents if document.uuid not in hidden]
     if len(documents) == len(request.documents):

@@ -107,6 +107,12 @@ def require_same(
     )
 
 
+def covered(token: str | None) -> int | None:
+    """Return the bits of the parties whose values are in what ``token`` names, None where it names nothing."""
+    match = _TOKEN.fullmatch(token or "")
+    return int(match[1], 16) if match else None
+
+
 def compared(
     token: str | None,
     submitter: SubmitterRow,

@@ -11,7 +11,8 @@ from services.submissions.rules.addresses import BadAddress, emails
 
 CODES = ("require_email_2fa", "require_phone_2fa")
 CERTSIGN = "certsign_sign_enabled"
-_FLAGS = (*MAIL_TOGGLES, *CODES, CERTSIGN)
+COPIES = "allow_to_partial_download"
+_FLAGS = (*MAIL_TOGGLES, *CODES, CERTSIGN, COPIES)
 
 
 def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:

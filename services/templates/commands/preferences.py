@@ -21,7 +21,14 @@ from services.templates.access import may_change, visible_to
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
 
-_FLAGS = (*MAIL_TOGGLES, "shared_link_2fa", "require_email_2fa", "require_phone_2fa", "certsign_sign_enabled")
+_FLAGS = (
+    *MAIL_TOGGLES,
+    "shared_link_2fa",
+    "require_email_2fa",
+    "require_phone_2fa",
+    "certsign_sign_enabled",
+    "allow_to_partial_download",
+)
 _FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_completed"
 _LONGEST_LIST = 2_000
 

@@ -1,6 +1,5 @@
 """The document as text: words behind the pages, the text that flows, find, and the pages of a long document."""
 
-import io
 import re
 
 import pytest
@@ -194,6 +193,7 @@ def test_forty_pages_on_a_phone_ask_for_what_is_near(open_page: OpenPage, long: 
 def test_a_closer_look_is_sharper_and_comes_after(open_page: OpenPage, long: str) -> None:
     page = with_words(open_page(long, PHONE))
     picture = page.locator(".sheet__picture").first
+    page.get_by_role("button", name="View", exact=True).click()
     before = picture.evaluate("(image) => image.naturalWidth")
     for _ in range(2):
         page.get_by_role("button", name="Larger").click()
@@ -222,14 +222,20 @@ def test_pages_in_small_and_where_a_question_stands(open_page: OpenPage, long: s
 def test_the_text_that_flows_leads_to_the_questions(open_page: OpenPage, suite: RunningSuite, width: int) -> None:
     path = lease(suite, document(CONTRACT), field("Full name", line=16))
     page = open_page(path, {"width": width, "height": 800})
-    page.get_by_role("button", name="Text", exact=True).click()
+
+    def text() -> None:
+        if width < 480:
+            page.get_by_role("button", name="View", exact=True).click()
+        page.get_by_role("button", name="Text", exact=True).click()
+
+    text()
     expect(page.locator(".sheet").first).to_be_hidden()
     expect(page.locator(".reading table")).to_contain_text("700 euros")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("link", name="Field to fill in: Full name").click()
     Signer(page).field("Full name").fill("Ann Ray")
     expect(page.get_by_role("link", name="Full name: Ann Ray")).to_be_visible()
-    page.get_by_role("button", name="Text", exact=True).click()
+    text()
     expect(page.locator(".sheet").first).to_be_visible()
 
 
@@ -292,8 +298,40 @@ def test_in_the_dark_the_paper_stays_white(open_page: OpenPage, short: tuple[str
 def test_on_paper_there_are_no_controls(open_page: OpenPage, short: tuple[str, bytes]) -> None:
     page = with_words(open_page(short[0], DESKTOP))
     page.emulate_media(media="print")
-    for part in (".top", ".panel", ".document__top"):
+    for part in (".top", ".panel", ".document__top", ".language"):
         expect(page.locator(part)).to_be_hidden()
     expect(page.locator(".sheet").first).to_be_visible()
     printed = page.pdf(prefer_css_page_size=True)
-    assert b"%PDF" in io.BytesIO(printed).read(8)
+    on_paper = {word.text for word in words_of(printed)}
+    assert {"Rental", "agreement"} <= on_paper
+    assert not on_paper & {"Start", "English", "Decline", "Find", "Text", "View", "Larger"}
+
+
+def test_on_a_small_phone_the_tools_fold_into_one(open_page: OpenPage, long: str) -> None:
+    """They take one row, at whatever width; what is chosen, or a tap elsewhere, folds them again."""
+    page = with_words(open_page(long, {"width": 320, "height": 640}))
+    view, larger, find = (page.get_by_role("button", name=name, exact=True) for name in ("View", "Larger", "Find"))
+    expect(view).to_have_attribute("aria-expanded", "false")
+    expect(larger).to_be_hidden()
+    row = page.get_by_role("toolbar").bounding_box()
+    assert row is not None
+    assert row["height"] < 60
+    view.click()
+    larger.click()
+    expect(larger).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.get_by_role("heading", level=1).click()
+    expect(larger).to_be_hidden()
+    view.click()
+    find.click()
+    expect(page.get_by_label("Find in the document")).to_be_focused()
+    expect(find).to_be_hidden()
+    view.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    expect(larger).to_be_hidden()
+    expect(view).to_be_focused()
+    page.set_viewport_size(DESKTOP)
+    expect(view).to_be_hidden()
+    expect(larger).to_be_visible()

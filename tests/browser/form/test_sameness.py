@@ -283,6 +283,7 @@ def test_pictures_are_sharp_on_a_phone_and_follow_what_is_typed(suite: RunningSu
     expect(drawn).to_have_count(1)
     first = drawn.get_attribute("src")
     expect(page.locator(".box--text")).to_have_class(re.compile("box--drawn"))
+    page.get_by_role("button", name="View", exact=True).click()
     page.get_by_role("button", name="Larger").click()
     expect(drawn).not_to_have_attribute("src", first or "")
     wide, shown = drawn.evaluate(

@@ -68,12 +68,18 @@ def test_two_signers_through_the_page_get_a_sealed_pdf_whose_text_holds_what_the
     expect(page.get_by_role("heading", level=1)).to_have_text("Sale of a boat")
     seller_signs(page)
     expect(page.get_by_text("Others still have to sign")).to_be_visible()
-    expect(page.get_by_role("link", name="Download")).to_have_count(0)
+    expect(page.get_by_role("link", name="Download")).to_have_count(1)
+    copy = fetched(page, "Download my copy of “agreement”", tmp_path)
+    text = printed("pdftotext", copy)
+    assert "Copy, not yet finished. Completed so far: 1 of 2." in text
+    assert "Wörner & Søn" in text
+    assert "does not contain any signatures" in printed("pdfsig", copy)
 
     page = open_page(f"/s/{second['slug']}", buyer)
     expect(page.locator(".box--fixed", has_text="Wörner & Søn")).to_be_visible()
     buyer_signs(page)
     expect(page.get_by_role("link", name="Download the audit trail")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("link", name="my copy")).to_have_count(0)
 
     sealed = fetched(page, "Download “agreement”", tmp_path)
     text = printed("pdftotext", sealed)

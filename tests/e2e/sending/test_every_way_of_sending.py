@@ -23,6 +23,7 @@ PREFERENCES = {
     "submitters_order": "preserved",
     "bcc_completed": "archive@example.com",
     "shared_link_2fa": True,
+    "allow_to_partial_download": False,
 }
 WAYS = [
     ("POST", "/submissions"),

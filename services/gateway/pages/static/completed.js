@@ -46,6 +46,7 @@ function tell(key, working) {
 
 function offer(form) {
   tell("done.sealed", false);
+  document.getElementById("copies")?.remove(); // the finished ones take their place
   for (const { name, url, sha256 } of form.results) {
     const link = el("a", { class: "button button--main", href: url, download: true }, t("done.download", { name }));
     const hash = sha256 && el("details", { class: "hash" }, el("summary", {}, t("done.hash")), el("code", {}, sha256));

@@ -23,7 +23,7 @@ from services.rendering.jobs.archival.tagging import Mark, Tagging, is_tagged
 from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.fields import draw_field
 from services.rendering.jobs.drawing.flatten import flatten
-from services.rendering.jobs.drawing.footer import draw_footer
+from services.rendering.jobs.drawing.footer import draw_footer, draw_mark
 from services.rendering.jobs.drawing.isolation import isolate
 from services.rendering.jobs.drawing.places import FieldRefused, Filling, Shown, name_of
 from services.rendering.jobs.forms.existing_signatures import existing_signatures
@@ -68,9 +68,9 @@ def fill_into(
     drawn: list[Drawn] = []
     by_page = _by_page(document, request)
     footer = page_footer(request.account, request.submission_slug)
-    if footer:
-        if claim.part != 4:  # which has no document information
-            pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
+    if footer and claim.part != 4:  # which has no document information
+        pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
+    if footer or request.mark:
         by_page.update({number: [] for number in range(1, len(pdf.pages) + 1) if number not in by_page})
     for number, items in sorted(by_page.items()):
         page = _page(pdf, number, items)
@@ -79,6 +79,9 @@ def fill_into(
             with canvas.marked():
                 draw_footer(canvas, footer)
         drawn += _draw_all(canvas, number, items, filling)
+        if request.mark:  # over the values: no value may hide what the file is
+            with canvas.marked():
+                draw_mark(canvas, request.mark)
         if not canvas.is_empty:
             _lay_over(pdf, page, canvas, tagging)
         if canvas.links:

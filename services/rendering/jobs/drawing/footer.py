@@ -1,4 +1,5 @@
-"""The line at the foot of every page of a filled document that says to which submission it belongs (peer facts 4.2).
+"""The line at the foot of every page of a filled document that says to which submission it belongs (peer facts 4.2), and the
+one at the head of a copy that is not the finished document.
 
 It lies on what the document has there, on a white ground as large as its words, and below the values: where a field reaches
 into the corner, the value is what is seen.
@@ -18,7 +19,7 @@ from services.rendering.jobs.pictures.image_objects import PictureEmbedder
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import Style, layout
 
-_A4_WIDTH, _SIZE, _SMALLEST = 595, 9, 4
+_A4_WIDTH, _SIZE, _MARK_SIZE, _SMALLEST = 595, 9, 12, 4
 _WHITE = (1.0, 1.0, 1.0)
 # Of the text's size: from the page's left and lower edge to the words, and the ground around these.
 _ASIDE, _ABOVE, _GROUND = 1.0, 0.5, 0.15
@@ -26,13 +27,23 @@ _ASIDE, _ABOVE, _GROUND = 1.0, 0.5, 0.15
 
 def draw_footer(canvas: Canvas, text: str) -> None:
     """The line in the lower left corner. A page that is too small for it in a readable size stays without."""
+    _draw(canvas, text, _SIZE, at_head=False)
+
+
+def draw_mark(canvas: Canvas, text: str) -> None:
+    """The line in the upper left corner, larger."""
+    _draw(canvas, text, _MARK_SIZE, at_head=True)
+
+
+def _draw(canvas: Canvas, text: str, usual: int, *, at_head: bool) -> None:
     page = canvas.page
-    size = max(_SIZE * min(page.width, page.height) // _A4_WIDTH, _SMALLEST)
+    size = max(usual * min(page.width, page.height) // _A4_WIDTH, _SMALLEST)
     room = page.width - 2 * _ASIDE * size
     placed = layout(text, Style(size=size, wrap=False, min_size=_SMALLEST, align="left"), max(room, 1.0), 1.3 * size)
     if not placed.fits or room < size:
         return
-    left, bottom, around = _ASIDE * size, _ABOVE * size, _GROUND * size
+    left, around = _ASIDE * size, _GROUND * size
+    bottom = page.height - _ABOVE * size - placed.height if at_head else _ABOVE * size
     words = max(line.x + line.width for line in placed.lines)
     ground = Rectangle(left - around, bottom - around, left + words + around, bottom + placed.height + around)
     canvas.fill(ground, _WHITE)

@@ -2,6 +2,7 @@
 // find, and the reading view.
 import { button, calm, el } from "../dom.js";
 import { count, t } from "../texts.js";
+import { foldedTools } from "./folded_tools.js";
 
 const MIDDLE = "-45% 0px -45% 0px";
 const SMALL = 160; // pixels
@@ -41,9 +42,7 @@ export class PageTools {
       "div",
       { class: "document__tools", role: "toolbar", "aria-label": t("document.tools") },
       many && el("div", { class: "pages" }, this.all, jump),
-      el("div", { class: "document__zoom" }, this.smaller, this.larger),
-      this.finding,
-      this.reading,
+      ...foldedTools([el("div", { class: "document__zoom" }, this.smaller, this.larger), this.finding, this.reading]),
     );
     for (const page of pages) {
       for (const node of [page.sheet, page.section]) {

@@ -1,0 +1,60 @@
+"""``GET /s/<slug>/copy/<document>/<filename>``: what a party has completed, at once, marked as not finished.
+
+The link is the party's own and works until the finished documents are there; then, and wherever there is nothing to be had, it
+leads to the page, which asks for the code, or offers what there is. Nothing is kept.
+"""
+
+import contextlib
+
+import flask
+
+from contracts.errors import ServiceError
+from contracts.languages.formatting import moment
+from contracts.languages.saying import Section
+from contracts.rpc import rendering, submissions
+from contracts.rpc.submissions.form import FormCopy
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.delivery import content_disposition, file_headers
+from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import proofs
+from services.gateway.pages.texts import speak_to
+
+_BURST, _PER_SECOND = 10, 0.2
+"""Each copy is drawn anew."""
+
+_ELSEWHERE = (403, 404, 409, 422)
+
+
+def routes(context: PagesContext) -> flask.Blueprint:
+    blueprint = flask.Blueprint("copies", __name__, url_prefix="/s/<slug>")
+    pace = Pace(_BURST, _PER_SECOND)
+
+    @blueprint.get("/copy/<document_uuid>/<path:filename>")
+    def copy(slug: str, document_uuid: str, filename: str) -> flask.Response:
+        pace.count(checked(slug))
+        query = submissions.form.FormPage(slug=slug, document_uuid=document_uuid, proofs=proofs())
+        try:
+            found: FormCopy = context.bus.call(submissions.form.FORM_COPY, query)
+        except ServiceError as error:
+            if error.status not in _ELSEWHERE:
+                raise
+            answer: flask.Response = flask.redirect(f"{context.root}/s/{slug}", 303)  # type: ignore[assignment]
+            return answer
+        text = speak_to(found.lang)
+        order = rendering.FillCopy(**{**dict(found.filled), "mark": _mark(text, found)}, document=document_uuid)
+        drawn = context.bus.call(rendering.FILL_COPY, order)
+        answer = flask.Response(context.blobs.get(drawn), mimetype="application/pdf")
+        with contextlib.suppress(ServiceError):  # then the daily sweep removes it
+            context.blobs.delete(drawn.key)
+        name = text("copy.file", name=found.name)
+        answer.headers["Content-Disposition"] = content_disposition(f"{name}.pdf", inline=False)
+        return file_headers(answer)
+
+    return blueprint
+
+
+def _mark(text: Section, found: FormCopy) -> str:
+    """What stands at the head of each page."""
+    when = moment(found.completed_at, text.spoken.locale, found.time_zone)
+    return text("copy.mark", done=found.done, count=found.parties, moment=when)
