@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
@@ -32,6 +33,8 @@ from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.services.warm import started_or_warm
 
 garbage.seldom()
+hypothesis.settings.register_profile("the same", derandomize=True, database=None)
+hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAMPLES=default: others each time
 
 _STORIES = "tests/e2e/"
 _EQUIPPED = (

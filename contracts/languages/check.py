@@ -99,11 +99,11 @@ def _against_english(source: Message, own: Message) -> Iterator[str]:
 
 
 def main() -> int:
-    found = 0
+    found = False
     for tag in sys.argv[1:] or languages():
         for fault in faults(tag):
             print(f"{tag}: {fault}")  # noqa: T201 - for the person at the terminal
-            found += 1
+            found = True
     return 1 if found else 0
 
 

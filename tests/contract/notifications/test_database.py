@@ -203,7 +203,7 @@ def test_trouble_that_passes(
         return trouble if len(tries) <= 2 else None
 
     setattr(server, stage, twice)
-    with running(settings(tmp_path, smtp_url=server.url, smtp_timeout=1), database, blobs):
+    with running(settings(tmp_path, smtp_url=server.url, smtp_timeout=3 if trouble == HANG else 60), database, blobs):
         invite(database, 1)
         wait_until(lambda: all_of(database, "done"))
     identifiers = {message["Message-ID"] for _address, message in server.received}

@@ -48,7 +48,7 @@ def tsa() -> Iterator[Authority]:
 
 @pytest.fixture(scope="module")
 def own(keys: Path, tsa: Authority) -> Settings:
-    return settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=1, pades_level="B-LTA")
+    return settings(keys, tsa_url=tsa.url, tsa_timeout=60, tsa_attempts=1, pades_level="B-LTA")
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_seal_job_makes_b_lta_and_plans_the_renewal(
 def test_without_the_setting_nothing_is_archived(
     database: Database, blobs: BlobStore, keys: Path, tsa: Authority
 ) -> None:
-    plain = settings(keys, tsa_url=tsa.url, tsa_timeout=2)
+    plain = settings(keys, tsa_url=tsa.url, tsa_timeout=60)
     workshop = Workshop(plain).open()
     try:
         order(database, seal_request(blobs))
@@ -359,7 +359,7 @@ def test_what_cannot_be_archived_yet_is_later(
 def test_what_was_sealed_before_gets_archive_time_stamps_when_it_is_asked_for(
     database: Database, blobs: BlobStore, keys: Path, own: Settings, made: Workshop, tsa: Authority
 ) -> None:
-    plain = settings(keys, tsa_url=tsa.url, tsa_timeout=2)
+    plain = settings(keys, tsa_url=tsa.url, tsa_timeout=60)
     order(database, seal_request(blobs))
     work_on(database, SealWork(plain, blobs, made.renderer, made.sealer, database))
     (event,) = told(database)

@@ -554,7 +554,7 @@ def test_time_stamps_and_archives(
     database: Database, blobs: BlobStore, keys: Path, provider: Provider, tmp_path: Path, level: str
 ) -> None:
     with authority("crl") as tsa:
-        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2, pades_level=level)
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=60, tsa_attempts=2, pades_level=level)
         workshop = Workshop(own).open()
         suite = ConfirmSuite(database, blobs, workshop, own, Providers(Outbound(LOOPBACK)).open)
         request, certsign = two_signers(suite.blobs, contract_pdf(2)), by_person(provider)
@@ -581,7 +581,7 @@ def test_an_authority_that_fails_is_told_and_done_without(
     database: Database, blobs: BlobStore, keys: Path, provider: Provider
 ) -> None:
     with authority("crl") as tsa:
-        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=1)
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=60, tsa_attempts=1)
         workshop = Workshop(own).open()
         tsa.mode = "error"
         suite = ConfirmSuite(database, blobs, workshop, own, Providers(Outbound(LOOPBACK)).open)

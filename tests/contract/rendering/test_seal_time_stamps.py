@@ -36,7 +36,7 @@ __all__ = ["blobs", "database", "keys"]
 @pytest.fixture
 def stamped(keys: Path) -> Iterator[tuple[Authority, Workshop, Settings]]:
     with authority("crl") as tsa:
-        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2)
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=60, tsa_attempts=2)
         made = Workshop(own).open()
         yield tsa, made, own
         made.close()
@@ -126,7 +126,7 @@ def test_no_setting_by_mistake_sends_hashes_to_where_a_cloud_keeps_its_secrets(
         raise ConnectionRefusedError("it would have been called")
 
     monkeypatch.setattr(outbound._Guarded, "_new_conn", look_only)
-    made = Workshop(settings(keys, tsa_url=url, tsa_timeout=2)).open()
+    made = Workshop(settings(keys, tsa_url=url, tsa_timeout=60)).open()
     try:
         with pytest.raises(TimeStampFailed, match="must not lead to a private or reserved address") as failed:
             made.sealer.assurance(datetime.now(UTC))
@@ -139,7 +139,7 @@ def test_an_authority_of_the_operators_own_network_is_called_for_time_stamps_alo
     """On whatever port, without ALLOWED_PRIVATE_NETWORKS; whom its certificate names is nobody's setting."""
     with authority("crl") as tsa:
         tsa.login = "us er:p@ss"
-        made = Workshop(settings(keys, tsa_url=tsa.url, tsa_timeout=5, allowed_private_networks="")).open()
+        made = Workshop(settings(keys, tsa_url=tsa.url, tsa_timeout=60, allowed_private_networks="")).open()
         try:
             assurance = made.sealer.assurance(datetime.now(UTC))
         finally:

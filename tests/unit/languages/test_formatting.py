@@ -26,6 +26,13 @@ def test_a_moment_has_its_zone(tag: str, zone: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "key"), [("Asia/Tokyo", "Asia/Tokyo"), ("Nowhere/At all", "UTC"), ("", "UTC"), ("..", "UTC")]
+)
+def test_a_zone_that_nobody_knows_is_utc(name: str, key: str) -> None:
+    assert formatting.zone_of(name).key == key
+
+
+@pytest.mark.parametrize(
     ("tag", "items", "said"),
     [
         ("en", [], ""),
@@ -40,7 +47,14 @@ def test_names_in_a_row(tag: str, items: list[str], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("tag", "name"),
-    [("en", "English"), ("cs", "Čeština"), ("zh-Hant", "繁體中文"), ("sr-Latn", "Srpski (latinica)"), ("qps", "⟦qps⟧")],
+    [
+        ("en", "English"),
+        ("cs", "Čeština"),
+        ("zh-Hant", "繁體中文"),
+        ("sr-Latn", "Srpski (latinica)"),
+        ("tyv", "Tyv"),
+        ("qps", "⟦qps⟧"),
+    ],
 )
 def test_a_language_is_named_in_itself(tag: str, name: str) -> None:
     assert formatting.name_of(tag) == name
