@@ -50,9 +50,15 @@ def job(session: Session, job_id: int) -> CertsignJob | None:
     return session.get(CertsignJob, job_id)
 
 
-def seal_job(session: Session, job_id: int) -> SealJob | None:
-    """The seal job that waits for it."""
-    return session.get(SealJob, job_id)
+def begun(session: Session, row: CertsignJob) -> tuple[SealJob | None, list[CertsignSigning]]:
+    """The seal job that waits for it, and the documents that were prepared so far."""
+    return session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id)
+
+
+def done(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
+    """The provider's part of a seal job, with its documents where it has ended."""
+    row = job(session, job_id)
+    return row, signings(session, job_id) if row is not None and row.state == "done" else []
 
 
 def signings(session: Session, job_id: int) -> list[CertsignSigning]:
@@ -184,12 +190,16 @@ def begin_preparation(session: Session, attempt: CertsignJob) -> CertsignJob:
     return row
 
 
-def keep_prepared(session: Session, attempt: CertsignJob, prepared: Prepared) -> CertsignJob:
-    """The files are what will be signed, from now on."""
+def keep_prepared(
+    session: Session, attempt: CertsignJob, prepared: Prepared, settings_mark: str
+) -> tuple[CertsignJob, bool]:
+    """The files are what will be signed, from now on, with settings that are about to be tried; whether these are known to
+    work."""
     row = _held(session, attempt)
+    row.settings_mark = settings_mark
     row.prepared_for, row.assurance = dict(prepared.prepared_for), dict(prepared.assurance)
     session.add_all(prepared.signings)
-    return row
+    return row, is_known_to_work(session, settings_mark)
 
 
 def note_settings(session: Session, attempt: CertsignJob, settings_mark: str) -> CertsignJob:
@@ -232,14 +242,19 @@ def keep_signatures(
     """These signatures, which were verified, by the numbers of their documents. None takes another's place."""
     row = _held(session, attempt)
     _forget_permission(row)
-    for number, signature in signatures.items():
-        this = (CertsignSigning.job_id == row.id, CertsignSigning.number == number, CertsignSigning.signature.is_(None))
-        session.execute(sa.update(CertsignSigning).where(*this).values(signature=signature, signed_at=now))
+    _keep(session, row, signatures, now)
     return row
 
 
-def finish(session: Session, row: CertsignJob, now: datetime) -> None:
-    """Everything is signed: say so, and have the documents finished."""
+def finish(
+    session: Session, row: CertsignJob, attempt: CertsignJob, signatures: Mapping[int, bytes], now: datetime
+) -> None:
+    """Everything is signed, with these last signatures: say so, and have the documents finished. Not where the files were
+    made anew since, or another permission was asked for: whoever did that goes on."""
+    if (row.preparation, row.authorization) != (attempt.preparation, attempt.authorization):
+        row.make_due(now)
+        return
+    _keep(session, row, signatures, now)
     row.failure, row.order = None, None
     _forget_permission(row)
     _tell(session, row, CertsignStatus.SIGNED, now)
@@ -346,6 +361,12 @@ def _held(session: Session, attempt: CertsignJob) -> CertsignJob:
     ):
         raise TakenOver(f"job {attempt.id}, attempt {attempt.attempts}")
     return row
+
+
+def _keep(session: Session, row: CertsignJob, signatures: Mapping[int, bytes], now: datetime) -> None:
+    for number, signature in signatures.items():
+        this = (CertsignSigning.job_id == row.id, CertsignSigning.number == number, CertsignSigning.signature.is_(None))
+        session.execute(sa.update(CertsignSigning).where(*this).values(signature=signature, signed_at=now))
 
 
 def _forget_permission(row: CertsignJob) -> None:

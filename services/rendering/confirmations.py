@@ -69,6 +69,8 @@ def find(session: Session, confirmation_id: str) -> Confirmation | None:
 
 def of_ids(session: Session, ids: Sequence[str]) -> list[Confirmation]:
     """Those of these ids that are known, in that order."""
+    if not ids:
+        return []
     known = {row.id: row for row in session.scalars(sa.select(Confirmation).where(Confirmation.id.in_(ids)))}
     return [known[one] for one in ids if one in known]
 

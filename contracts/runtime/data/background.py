@@ -196,10 +196,12 @@ class _Quiet:
 
 @sa.event.listens_for(Session, "after_flush")
 def _notice_due_rows(session: Session, _context: Any) -> None:
-    """Only of what is due now: a loop that is told claims without looking, which on SQLite takes the write lock. What is
-    planned for later is found by the loop's next look, at most ``poll_seconds`` after its time."""
+    """Only of what is due now, and nobody is at: a loop that is told claims without looking, which on SQLite takes the write
+    lock. What is planned for later is found by the loop's next look, at most ``poll_seconds`` after its time."""
     for row in (*session.new, *session.dirty):
-        if isinstance(row, DueRow) and row.state == "due" and row.next_attempt_at <= now():
+        if not isinstance(row, DueRow) or row.state != "due" or row.leased_until is not None:
+            continue
+        if row.next_attempt_at <= now():
             leave_work(session, sa.inspect(row).mapper.local_table.name)
 
 

@@ -105,6 +105,7 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self._pool_size = pool_size
         self._engines: dict[int, Engine] = {}
+        self._with_options: dict[tuple[int, tuple[str, ...]], Engine] = {}
         # SQLite has one write lock, and whoever waits for it only looks now and then: those of this process queue up here,
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
         self._turn = threading.Lock()
@@ -118,6 +119,13 @@ class Database:
         key = thread_key()
         if (engine := self._engines.get(key)) is None:
             engine = self._engines[key] = make_engine(self.url, self._pool_size)
+        return engine
+
+    def _engine_with(self, *options: str) -> Engine:
+        """The same with these options on. Kept: to make one costs as much as a statement."""
+        key = thread_key(), options
+        if (engine := self._with_options.get(key)) is None:
+            engine = self._with_options[key] = self.engine.execution_options(**dict.fromkeys(options, True))
         return engine
 
     def write(self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -218,7 +226,7 @@ class Database:
             try:
                 with (
                     _translated(),
-                    Session(self.engine.execution_options(**options), expire_on_commit=False) as session,
+                    Session(self._engine_with(*options), expire_on_commit=False) as session,
                 ):
                     if _UNSYNCED in options and not self.sqlite:
                         session.execute(_DO_NOT_SYNC)
@@ -266,7 +274,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _reading(self) -> Engine:
-        return self.engine if self.sqlite else self.engine.execution_options(postgresql_readonly=True)
+        return self.engine if self.sqlite else self._engine_with("postgresql_readonly")
 
 
 def leave_work(session: Session, table: str) -> None:

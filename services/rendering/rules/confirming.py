@@ -112,6 +112,14 @@ def meaning_of(code: str, *, retryable: bool, counts: bool, answered: bool) -> M
     return known
 
 
+def void_problem(code: str) -> ConfirmationProblem:
+    """Tell what the person is told who is asked for another permission, because of a failure with this ``code``."""
+    known = _MEANINGS.get(code)
+    if known is not None and (known.end is End.ASKED or code == "too_slow"):
+        return known.problem
+    return ConfirmationProblem.NO_ANSWER
+
+
 def confirmed_key(submission_id: int, confirmation: str, preparation: int, number: int, kind: str) -> str:
     """Where the ``number``-th document of a confirmation is kept: ``prepared`` for the signature, or ``signed``."""
     return f"submissions/{submission_id}/{kind}-{confirmation}-{preparation}-{number}"

@@ -5,12 +5,11 @@ files are prepared once, and what was authorised is what is signed. The provider
 whose places and children are for work.
 """
 
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import uuid4
 
@@ -18,7 +17,6 @@ from prometheus_client import Counter, Gauge
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.evidence.sealed_text import NotOurs, seal, unseal
 from contracts.providers import CertsignMode, CertsignOrder, CertsignSettings
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import now
@@ -36,15 +34,28 @@ from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, settings_of
 from services.rendering.rules import domain
 from services.rendering.sealing import comparing
-from services.rendering.sealing.credentials import keepable, kept_credential, mark_of
+from services.rendering.sealing.credentials import (
+    AUTHORIZE,
+    CREDENTIAL,
+    SIGN,
+    AtWork,
+    PermissionVoid,
+    Preparation,
+    Rows,
+    Signatures,
+    Wanted,
+    is_prepared,
+    keepable,
+    kept_credential,
+    mark_of,
+    roomy_assurance,
+)
 from services.rendering.sealing.pictures import drawn_pictures
-from services.rendering.sealing.provided import DRAWN
 from services.rendering.settings import Settings
 from services.rendering.signatures import signatories
 from services.rendering.signatures.anchors import anchors_of
-from services.rendering.signatures.sealer import ProviderSealer
 from services.rendering.signatures.signatories import ProviderIdentity
-from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed
 from services.rendering.signatures.workshop import Workshop
 
 log = observe.logger(__name__)
@@ -57,24 +68,8 @@ OLDEST = Gauge(
     "How long the submission that waits longest for its provider has waited",
 )
 
-PDF = "application/pdf"
-_GRANT, _SESSION = "certsign grant", "certsign session"
-"""Purposes of sealed texts."""
-
 _SOON = timedelta(seconds=2)
-_LAST_MOMENT = timedelta(seconds=30)
-"""A permission that ends within that time is not used any more: the answer to its use might come too late."""
-
 _SHORTEST_POLL, _LONGEST_POLL = timedelta(seconds=2), timedelta(seconds=30)
-_POLLED_FOR = timedelta(minutes=15)
-_ROOM_FOR_TIME_STAMP, _ROOM_TO_SPARE = 16 * 1024, 4 * 1024
-"""Octets. A prepared file is not made again, so what comes later must fit, also that of another authority."""
-
-_UNUSABLE_GRANT = {"grant_expired", "grant_used", "grant_refused"}
-"""What an adapter calls it when the permission is worth nothing (any more) and another one can be had."""
-
-_CREDENTIAL, _AUTHORIZE, _SIGN = "credential", "authorize", "sign"
-_MAY_HAVE_SIGNED = "it was asked before and may have signed: look there before you have it tried again"
 _PERSON_NEEDED = "the provider wants a person to confirm it, and a seal is made when nobody is there"
 
 
@@ -94,17 +89,42 @@ class _Away(Exception):
         self.failed = failed
 
 
+class _Rows(Rows[CertsignJob]):
+    """What the shared way to signatures writes down, and reads, of a CertsignJob."""
+
+    grants, sessions = "certsign grant", "certsign session"
+    last_moment = timedelta(seconds=30)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def session_of(self, row: CertsignJob, _step: str) -> str | None:
+        return row.session
+
+    def key(self, row: CertsignJob, step: str) -> str:
+        return f"{row.seal_id}-{row.authorization}-{step}"
+
+    def begin_authorization(self, row: CertsignJob, _code: str) -> CertsignJob:
+        return self._database.write(certsigning.begin_authorization, row)
+
+    def keep_grant(self, row: CertsignJob, sealed: str, until: datetime) -> CertsignJob:
+        return self._database.write(certsigning.keep_grant, row, sealed, until)
+
+
 @dataclass(frozen=True)
 class _Run:
-    """An attempt, with what it knows: ``row`` as it is now."""
+    """An attempt, with what it knows: ``row`` as it is now, ``signings`` as they were when it began. ``works``: whether the
+    settings were known to work when ``row`` was written, None where nobody has looked."""
 
     row: CertsignJob
     request: SealRequest
     settings: CertsignSettings
     provider: CertificateProvider
+    signings: Sequence[CertsignSigning]
+    works: bool | None = None
 
     def at(self, row: CertsignJob) -> "_Run":
-        return replace(self, row=row)
+        return self if row is self.row else replace(self, row=row, works=None)
 
 
 class CertsignWork:
@@ -124,6 +144,8 @@ class CertsignWork:
         self._settings, self._blobs, self._workshop = settings, blobs, workshop
         self._database, self._open_provider = database, open_provider
         self._secret = settings.link_secret.get_secret_value()
+        self._rows = _Rows(database)
+        self._signatures = Signatures(self._rows, workshop.renderer, self._secret)
         self._preparing = threading.BoundedSemaphore(busy)
         self._trying, self._process = _Trying(), str(uuid4())
         self.schedule = domain.schedule_at_providers(timedelta(hours=settings.certsign_retry_hours))
@@ -131,13 +153,16 @@ class CertsignWork:
     # --- an attempt
 
     def attempt(self, row: CertsignJob) -> Outcome:
-        """One attempt, from where the one before it ended."""
+        """One attempt, from where the one before it ended. The last signatures are written down with its outcome."""
         try:
-            self._sign_all(self._begun(row))
+            run, signatures = self._sign_all(self._begun(row))
         except _Later as later:
             return Retry("the provider is at work", after=later.after, counts=False)
         except _Away as away:
             return _failed_at_provider(away.failed, row, self.schedule, away=True)
+        except PermissionVoid as void:
+            again = ProviderFailed(void.failed.code, void.failed.message, retryable=True)
+            return _failed_at_provider(again, row, self.schedule)
         except ProviderFailed as failed:
             return _failed_at_provider(failed, row, self.schedule)
         except CertificateRevoked as error:
@@ -145,45 +170,52 @@ class CertsignWork:
             return _failed_at_provider(revoked, row, self.schedule)
         except Exception as error:  # `_failed_here` says what each of them means for the job
             return _failed_here(error, row)
-        return Done(record=lambda session, due: certsigning.finish(session, due, now()))
+        SIGNED.inc(len(signatures))
+        return Done(record=lambda session, due: certsigning.finish(session, due, run.row, signatures, now()))
 
     def _begun(self, row: CertsignJob) -> _Run:
-        job = self._database.read(certsigning.seal_job, row.id)
+        job, signings = self._database.read(certsigning.begun, row)
         if job is None or job.request is None or row.order is None:
             raise TakenOver(f"job {row.id} is not waited for any more")
         order = CertsignOrder.model_validate(row.order)
         if order.mode is not CertsignMode.SEAL:
             raise ProviderFailed("mode", "only the organisation's own certificate can sign here", retryable=False)
         settings = settings_of(order, self._secret)
-        return _Run(row, SealRequest.model_validate(job.request), settings, self._open_provider(settings))
+        request = SealRequest.model_validate(job.request)
+        return _Run(row, request, settings, self._open_provider(settings), signings)
 
-    def _sign_all(self, run: _Run) -> None:
+    def _sign_all(self, run: _Run) -> tuple[_Run, dict[int, bytes]]:
+        """Returns the signatures that are not written down yet, by the numbers of their documents."""
         credential, signatory = self._credential(run)
-        signings = self._database.read(certsigning.signings, run.row.id)
-        if not _prepared_for(signings, run.row, signatory):
-            if any(signing.signature for signing in signings):
+        if not is_prepared(run.signings, run.row.documents, signatory):
+            if any(signing.signature for signing in run.signings):
                 raise ProviderFailed(
                     CERTIFICATE_CHANGED,
                     "the provider's certificate was replaced when some of the documents were signed and others were not",
                     retryable=False,
                 )
             run = self._prepare(run, credential, signatory)
-            signings = self._database.read(certsigning.signings, run.row.id)
-        waiting = [signing for signing in signings if signing.signature is None]
+        waiting = [signing for signing in run.signings if signing.signature is None]
         most = max(1, credential.most_at_once)
+        signatures: dict[int, bytes] = {}
         for begin in range(0, len(waiting), most):
-            run = self._sign(run, credential, signatory, waiting[begin : begin + most])
+            if signatures:
+                run = run.at(self._database.write(certsigning.keep_signatures, run.row, signatures, now()))
+                SIGNED.inc(len(signatures))
+            run, signatures = self._sign(run, credential, signatory, waiting[begin : begin + most])
+        return run, signatures
 
     def _credential(self, run: _Run) -> tuple[Credential, Signatory]:
         """The certificate, asked for in each attempt, since another one makes other files. What the provider is at work on is
         of the one that is known."""
-        if run.row.prepared_for is not None and (self._session(run.row, _AUTHORIZE) or self._session(run.row, _SIGN)):
-            return kept_credential(run.row.prepared_for), signatories.read(run.row.prepared_for["signatory"])
+        known, session = run.row.prepared_for, self._signatures.session
+        if known is not None and (session(run.row, AUTHORIZE) or session(run.row, SIGN)):
+            return kept_credential(known), signatories.read(known["signatory"])
         try:
-            answer = run.provider.credential(self._session(run.row, _CREDENTIAL))
+            answer = run.provider.credential(session(run.row, CREDENTIAL))
         except ProviderFailed as failed:
             raise _Away(failed) from failed
-        credential = self._unless_pending(run, _CREDENTIAL, answer)
+        credential = self._unless_pending(run, CREDENTIAL, answer)
         anchors = [*self._workshop.provider_anchors, *anchors_of(run.settings)]
         try:
             signatory = self._workshop.signatory(credential.chain, credential.mechanisms, anchors, now())
@@ -198,112 +230,52 @@ class CertsignWork:
         """Make the files that will be signed: filled, with a hole for the signature, and kept."""
         comparing.compare(self._database, self._blobs, run.request, run.row.id)
         sealer = self._workshop.provider_sealer(ProviderIdentity(signatory))
-        assurance = self._assurance(sealer, run.row)
+        assurance = roomy_assurance(sealer, run.row.faults, self._settings)
         run = run.at(self._database.write(certsigning.begin_preparation, run.row))
-        request, place = run.request, sealer.place(assurance, now())
-        attachments = drawn_pictures(self._blobs, request)
+        request, row, place = run.request, run.row, sealer.place(assurance, now())
+        preparation = Preparation(
+            self._workshop.renderer, self._blobs, sealer, place, drawn_pictures(self._blobs, request)
+        )
         signings = []
         for number, document in enumerate(request.documents):
             with self._preparing:
-                data = self._blobs.get(document.file)
-                filled = self._workshop.renderer.fill_and_reserve(request, document.uuid, data, attachments, place)
-            attributes, digest = sealer.to_be_signed(filled.reserved)
-            key = domain.prepared_key(run.row.submission_id, run.row.id, run.row.preparation, number)
-            prefix, _, name = key.rpartition("/")
-            stored = self._blobs.put(filled.reserved.data, PDF, f"{prefix}/", name=name)
-            signings.append(
-                CertsignSigning(
-                    job_id=run.row.id,
-                    number=number,
-                    document=document.uuid,
-                    prepared=stored.model_dump(mode="json"),
-                    start=filled.reserved.start,
-                    size=filled.reserved.size,
-                    drawn=DRAWN.dump_python(list(filled.drawn), mode="json"),
-                    conformance=filled.conformance,
-                    mechanism=f"{signatory.mechanism.algorithm}-{signatory.mechanism.hash}",
-                    certificate_sha256=sealer.identity.sha256,
-                    attributes=attributes,
-                    hash=digest,
-                )
-            )
+                key = domain.prepared_key(row.submission_id, row.id, row.preparation, number)
+                columns = preparation.prepared(request, document.uuid, document.file, key)
+            signings.append(CertsignSigning(job_id=row.id, number=number, **columns))
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
         known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
+        mark = mark_of(run.settings, self._secret)
         prepared = Prepared(signings, known, room)
-        return run.at(self._database.write(certsigning.keep_prepared, run.row, prepared))
-
-    def _assurance(self, sealer: ProviderSealer, row: CertsignJob) -> Assurance:
-        """What goes into the files before they are signed; with room for whatever time-stamp will come."""
-        try:
-            known = sealer.assurance(now())
-        except TimeStampFailed:
-            if not domain.goes_without_time_stamp(row.faults + 1, self._settings.tsa_attempts):
-                raise
-            known = sealer.assurance(now(), with_time_stamp=False)
-        if known.stamped:
-            return replace(known, size=known.size + _ROOM_TO_SPARE)
-        return replace(known, size=known.size + _ROOM_FOR_TIME_STAMP) if sealer.stamps else known
+        row, works = self._database.write(certsigning.keep_prepared, row, prepared, mark)
+        return replace(run, row=row, signings=signings, works=works)
 
     # --- permission and signatures
 
     def _sign(
         self, run: _Run, credential: Credential, signatory: Signatory, signings: Sequence[CertsignSigning]
-    ) -> _Run:
+    ) -> tuple[_Run, dict[int, bytes]]:
         """Have these documents signed, in one authorisation."""
-        hashes = tuple(signing.hash for signing in signings)
-        asked_before = run.row.grant is not None
-        run, grant = self._permitted(run, credential, signatory, hashes)
-        try:
-            answer = run.provider.sign(
-                credential,
-                grant,
-                hashes,
-                signatory.mechanism,
-                session=self._session(run.row, _SIGN),
-                idempotency_key=_key(run.row, _SIGN),
-            )
-        except ProviderFailed as failed:
-            if asked_before and not failed.retryable and run.provider.idempotent:
-                # It knows what it did under this key. Under another one it might sign a second time.
-                raise ProviderFailed(failed.code, f"{failed.message} ({_MAY_HAVE_SIGNED})", retryable=False) from failed
-            if failed.code in _UNUSABLE_GRANT or (asked_before and not failed.retryable and not failed.counts):
-                # The permission may have been used up by a request whose answer was lost: there is another one to be had.
-                self._database.write(certsigning.begin_authorization, run.row)
-                raise ProviderFailed(failed.code, failed.message, retryable=True) from failed
-            raise
-        signatures = self._unless_pending(run, _SIGN, answer)
-        try:
-            valid = self._workshop.renderer.check_signatures(
-                signatory.chain[0], signatory.mechanism, hashes, signatures
-            )
-        except JobRefused as refused:
-            raise ProviderFailed("bad_signature", refused.reason, retryable=False) from refused
-        by_number = {signing.number: signature for signing, signature in zip(signings, valid, strict=True)}
-        row = self._database.write(certsigning.keep_signatures, run.row, by_number, now())
-        SIGNED.inc(len(by_number))
-        return run.at(row)
+        # A permission of no key costs nothing to be asked for again, unless a code that is good once was given for it.
+        keeps = run.provider.idempotent or run.settings.authorization.totp is not None
+        wanted = Wanted(run.row, run.provider, credential, signatory, signings, keeps)
+        had = self._signatures.had(
+            wanted, lambda row: self._permitted(run.at(row), credential, signatory, wanted.hashes)
+        )
+        if isinstance(had, AtWork):
+            raise self._later(had)
+        row, signatures = had
+        return run.at(row), signatures
 
     def _permitted(
         self, run: _Run, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
-    ) -> tuple[_Run, Grant]:
-        """The permission to sign these hashes: the one that was given before, if it is still good, else another one."""
-        row = run.row
-        if row.grant is not None and row.grant_until is not None:
-            # A grant is kept just before it is used: whoever keeps keys is asked again under this one, however long ago it was.
-            used = self._session(row, _SIGN) is not None or run.provider.idempotent
-            if (used or now() < row.grant_until - _LAST_MOMENT) and (
-                secret := self._opened(_GRANT, row.grant)
-            ) is not None:
-                return run, Grant(secret, row.grant_until)
-            run = run.at(self._database.write(certsigning.begin_authorization, row))
+    ) -> tuple[CertsignJob, Grant]:
+        """Another permission to sign these hashes."""
         mark = mark_of(run.settings, self._secret)
         if run.row.settings_mark != mark:
             run = run.at(self._database.write(certsigning.note_settings, run.row, mark))
         answer = self._authorize(run, mark, credential, signatory, hashes)
-        grant = self._unless_pending(run, _AUTHORIZE, answer)
-        sealed = seal(self._secret, _GRANT, grant.secret)
-        return run.at(self._database.write(certsigning.keep_grant, run.row, sealed, grant.until)), grant
+        return run.row, self._unless_pending(run, AUTHORIZE, answer)
 
     def _authorize(
         self, run: _Run, mark: str, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
@@ -312,7 +284,7 @@ class CertsignWork:
         with self._trying.turn(mark) as known_to_work:
             if not known_to_work:
                 self._refuse_unless_tried_here(mark)
-            elif not self._database.read(certsigning.is_known_to_work, mark):
+            elif not (self._database.read(certsigning.is_known_to_work, mark) if run.works is None else run.works):
                 self._trying.failed(mark)  # they were refused in another process since
                 raise _Later(_SOON)
             try:
@@ -321,8 +293,8 @@ class CertsignWork:
                     hashes,
                     signatory.mechanism,
                     _label(run.request),
-                    session=self._session(run.row, _AUTHORIZE),
-                    idempotency_key=_key(run.row, _AUTHORIZE),
+                    session=self._signatures.session(run.row, AUTHORIZE),
+                    idempotency_key=self._rows.key(run.row, AUTHORIZE),
                 )
             except ProviderFailed as failed:
                 if failed.counts:
@@ -354,28 +326,11 @@ class CertsignWork:
             return answer
         if answer.poll_after is None:
             raise ProviderFailed("person_needed", _PERSON_NEEDED, retryable=False)
-        known = run.row.session_until if self._session(run.row, step) is not None else None
-        until = known or min(answer.expires_at, now() + _POLLED_FOR)
-        if now() >= until:
-            if step == _SIGN and run.provider.idempotent:
-                message = f"the provider did not finish within its time ({_MAY_HAVE_SIGNED})"
-                raise ProviderFailed("too_slow", message, retryable=False)
-            self._database.write(certsigning.begin_authorization, run.row)
-            raise ProviderFailed("too_slow", "the provider did not finish within its time", retryable=True)
-        session = seal(self._secret, f"{_SESSION} {step}", answer.session)
-        self._database.write(certsigning.keep_session, run.row, session, until)
-        raise _Later(max(_SHORTEST_POLL, min(answer.poll_after, _LONGEST_POLL)))
+        raise self._later(self._signatures.at_work(run.row, run.provider, step, answer))
 
-    def _session(self, row: CertsignJob, step: str) -> str | None:
-        """What the provider wants to have with the next request, if that is this step."""
-        return self._opened(f"{_SESSION} {step}", row.session) if row.session is not None else None
-
-    def _opened(self, purpose: str, sealed: str) -> str | None:
-        """None when it is of another purpose, or LINK_SECRET was changed since."""
-        try:
-            return unseal(self._secret, purpose, sealed)
-        except NotOurs:
-            return None
+    def _later(self, work: AtWork[CertsignJob]) -> "_Later":
+        self._database.write(certsigning.keep_session, work.row, work.session, work.until)
+        return _Later(max(_SHORTEST_POLL, min(work.after, _LONGEST_POLL)))
 
     # --- beside the attempts
 
@@ -422,20 +377,6 @@ class _Trying:
 
     def failed(self, mark: str) -> None:
         self._known.discard(mark)
-
-
-def _prepared_for(signings: Sequence[CertsignSigning], row: CertsignJob, signatory: Signatory) -> bool:
-    """Whether the files are there, and made for this certificate."""
-    sha256 = hashlib.sha256(signatory.chain[0]).hexdigest()
-    mechanism = f"{signatory.mechanism.algorithm}-{signatory.mechanism.hash}"
-    return len(signings) == row.documents and all(
-        (signing.certificate_sha256, signing.mechanism) == (sha256, mechanism) for signing in signings
-    )
-
-
-def _key(row: CertsignJob, step: str) -> str:
-    """Names a request for ever: whatever is killed, the same one is sent again under it, and no other one."""
-    return f"{row.seal_id}-{row.authorization}-{step}"
 
 
 def _label(request: SealRequest) -> str:

@@ -1,8 +1,9 @@
 """What is to be sealed is compared with what the parties signed, before anything is signed."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from prometheus_client import Counter
+from sqlalchemy.orm import Session
 
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.data.blobstore import BlobStore
@@ -10,7 +11,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.rendering import confirmations, queries
 from services.rendering.rules import differences
-from services.rendering.rules.differences import SignedElsewhere
+from services.rendering.rules.differences import Known, SignedElsewhere
 from services.rendering.sealing import statements
 
 log = observe.logger(__name__)
@@ -39,17 +40,22 @@ class Differs(Exception):
 def compare(database: Database, blobs: BlobStore, request: SealRequest, job_id: int) -> None:
     """Compare the order with the statements: nothing else is sealed than what the parties signed. Raises NotYetComplete,
     Differs."""
-    confirmed = statements.known_statements(database, blobs, request.submission_id)
+    ours, since, signers = database.read(_known, request)
+    confirmed = statements.with_forgotten(ours, blobs, request.submission_id)
     if confirmed and request.to_check is None:
         raise NotYetComplete(_INCOMPLETE)
-    signed = [
-        SignedElsewhere(row.submitter_id, row.stated)
-        for row in database.read(confirmations.of_ids, request.confirmations)
-    ]
-    differing = differences.unaccepted(request, confirmed, database.read(queries.statements_since), signed)
+    differing = differences.unaccepted(request, confirmed, since, signers)
     if not differing:
         return
     DIFFERING.inc()
     log.error("seal.differs", submission=request.submission_id, job=job_id, differences=differing)
     reason = f"What is to be sealed is not what was signed: {'; '.join(differing)}"
     raise Differs(reason, differing[:_MOST_DIFFERENCES])
+
+
+def _known(session: Session, request: SealRequest) -> tuple[list[Known], datetime, list[SignedElsewhere]]:
+    """The statements of our rows, since when there are any, and who has signed at a provider."""
+    signers = [
+        SignedElsewhere(row.submitter_id, row.stated) for row in confirmations.of_ids(session, request.confirmations)
+    ]
+    return queries.statements_of(session, request.submission_id), queries.statements_since(session), signers

@@ -18,7 +18,7 @@ from prometheus_client import Counter
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.evidence.sealed_text import NotOurs, seal, unseal
+from contracts.evidence.sealed_text import seal
 from contracts.providers import (
     CertsignSettings,
     ConfirmationProblem,
@@ -47,7 +47,24 @@ from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForPerson, settings_of
 from services.rendering.rules import confirming, domain
 from services.rendering.rules.confirming import End, Stage
-from services.rendering.sealing.credentials import keepable, kept_credential, mark_of
+from services.rendering.sealing.credentials import (
+    AUTHORIZE,
+    CREDENTIAL,
+    SIGN,
+    AtWork,
+    PermissionVoid,
+    Preparation,
+    Rows,
+    Signatures,
+    Wanted,
+    is_prepared,
+    keepable,
+    kept_credential,
+    mark_of,
+    opened,
+    roomy_assurance,
+    stored,
+)
 from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.sealing.provided import DRAWN
 from services.rendering.settings import Settings
@@ -55,25 +72,18 @@ from services.rendering.signatures import signatories
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.sealer import ProviderSealer
 from services.rendering.signatures.signatories import ProviderIdentity
-from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed
 from services.rendering.signatures.workshop import Workshop
 
 log = observe.logger(__name__)
 
 SIGNED = Counter("rendering_confirmations_total", "Confirmations of signers at providers that ended", ["outcome"])
 
-PDF = "application/pdf"
-_ASKED, _ANSWERS, _SESSION = "confirmation asked", "confirmation answers", "confirmation session"
-_LOGIN, _GRANT = "confirmation login", "confirmation grant"
+_ASKED, _ANSWERS, _LOGIN = "confirmation asked", "confirmation answers", "confirmation login"
 """Purposes of sealed texts."""
 
-_CREDENTIAL, _AUTHORIZE, _SIGN = "credential", "authorize", "sign"
-_MAY_HAVE_SIGNED = "it was asked before and may have signed: look there before you have it tried again"
 _SOON = timedelta(seconds=2)
-_LAST_MOMENT = timedelta(seconds=10)
 _SHORTEST_POLL, _LONGEST_POLL = timedelta(seconds=1), timedelta(seconds=10)
-_POLLED_FOR = timedelta(minutes=15)
-_ROOM_FOR_TIME_STAMP, _ROOM_TO_SPARE = 16 * 1024, 4 * 1024
 _QUICK_POLL, _SLOW_POLL = 1.0, 2.0
 
 
@@ -112,6 +122,28 @@ class _NotKnown(Exception):
     """What an earlier signer has signed is not known here: it was lost, and must not be replaced by anything else."""
 
 
+class _Rows(Rows[Confirmation]):
+    """What the shared way to signatures writes down, and reads, of a Confirmation."""
+
+    grants, sessions = "confirmation grant", "confirmation session"
+    last_moment = timedelta(seconds=10)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def session_of(self, row: Confirmation, step: str) -> str | None:
+        return row.session if row.session_step == step else None
+
+    def key(self, row: Confirmation, step: str) -> str:
+        return f"{row.id}-{row.authorization}-{step}"
+
+    def begin_authorization(self, row: Confirmation, code: str) -> Confirmation:
+        return self._database.write(confirmations.begin_authorization, row, confirming.void_problem(code))
+
+    def keep_grant(self, row: Confirmation, sealed: str, until: datetime) -> Confirmation:
+        return self._database.write(confirmations.keep_grant, row, sealed, until)
+
+
 @dataclass(frozen=True)
 class _Run:
     """An attempt, with what it knows: ``row`` as it is now; ``answers`` are tried once."""
@@ -140,6 +172,8 @@ class ConfirmWork:
         self._settings, self._blobs, self._workshop = settings, blobs, workshop
         self._database, self._open_provider = database, open_provider
         self._secret = settings.link_secret.get_secret_value()
+        self._rows = _Rows(database)
+        self._signatures = Signatures(self._rows, workshop.renderer, self._secret)
 
     # --- an attempt
 
@@ -158,6 +192,8 @@ class ConfirmWork:
             )
         except _Later as later:
             return _asked_later(later)
+        except PermissionVoid as void:
+            return Retry(void.failed.message, after=timedelta(milliseconds=1), counts=False)
         except _Failed as failed:
             return _failed(failed)
         except Exception as error:  # `_failed_here` says what each of them means for the confirmation
@@ -174,15 +210,15 @@ class ConfirmWork:
             raise _Failed(failed, answered=False) from failed
         answers: dict[str, str] | None = None
         if row.answers is not None:
-            opened = self._opened(_ANSWERS, row.answers)
+            given = opened(self._secret, _ANSWERS, row.answers)
             row = self._database.write(confirmations.take_answers, row)
-            answers = json.loads(opened) if opened is not None else None
+            answers = json.loads(given) if given is not None else None
         return _Run(row, order, settings, provider, answers)
 
     def _sign_all(self, run: _Run) -> SignerCertificate:
         run, credential, signatory = self._credential(run)
         signings = self._database.read(confirmations.signings, run.row.id)
-        if not _prepared_for(signings, run.row, signatory):
+        if not is_prepared(signings, run.row.documents, signatory):
             if any(signing.signature for signing in signings):
                 message = "the signer's certificate was replaced when some of the documents were signed"
                 raise _Failed(ProviderFailed("certificate_changed", message, retryable=False), answered=False)
@@ -201,15 +237,14 @@ class ConfirmWork:
         """The signer's certificate: the one that the files were prepared for, as long as it is the one that the provider is at
         work with, or that the person has logged in for."""
         row, known = run.row, run.row.prepared_for
-        login = self._opened(_LOGIN, row.login) if row.login is not None else None
-        step = row.session_step
-        if known is not None and (login is not None or step in (_AUTHORIZE, _SIGN) or row.grant is not None):
+        login, step = opened(self._secret, _LOGIN, row.login), row.session_step
+        if known is not None and (login is not None or step in (AUTHORIZE, SIGN) or row.grant is not None):
             return run, replace(kept_credential(known), session=login), signatories.read(known["signatory"])
         if known is not None and all(
             one.signature is not None for one in self._database.read(confirmations.signings, row.id)
         ):
             return run, kept_credential(known), signatories.read(known["signatory"])
-        session = self._session(row, _CREDENTIAL)
+        session = self._signatures.session(row, CREDENTIAL)
         polled = session is not None and row.session_until is not None
         answered = session is not None and run.answers is not None
         try:
@@ -219,7 +254,7 @@ class ConfirmWork:
         except ProviderFailed as failed:
             raise _Failed(failed, answered=answered) from failed
         if isinstance(answer, Pending):
-            self._pending(run, _CREDENTIAL, answer)
+            self._pending(run, CREDENTIAL, answer)
         if answer.session is not None:
             run = run.at(
                 self._database.write(confirmations.keep_login, row, seal(self._secret, _LOGIN, answer.session))
@@ -249,56 +284,27 @@ class ConfirmWork:
         except LookupError as error:
             raise _NotKnown(str(error)) from error
         sealer = self._workshop.provider_sealer(ProviderIdentity(signatory))
-        assurance = self._assurance(sealer, run.row)
+        assurance = roomy_assurance(sealer, run.row.faults, self._settings)
         run = run.at(self._database.write(confirmations.begin_preparation, run.row))
         place = sealer.place(assurance, now())
         place = replace(place, text=replace(place.text, reason=_reason(order)))
-        attachments = drawn_pictures(self._blobs, order)
+        preparation = Preparation(
+            self._workshop.renderer, self._blobs, sealer, place, drawn_pictures(self._blobs, order)
+        )
         signings = []
         for number, document in enumerate(order.documents):
             request, fields = upon(order, document.uuid, bases.get(document.uuid))
             file = next(one.file for one in request.documents if one.uuid == document.uuid)
-            filled = self._workshop.renderer.fill_and_reserve(
-                request, document.uuid, self._blobs.get(file), attachments, place
-            )
-            attributes, digest = sealer.to_be_signed(filled.reserved)
-            key = self._key(run.row, number, "prepared")
-            prefix, _, name = key.rpartition("/")
-            stored = self._blobs.put(filled.reserved.data, PDF, f"{prefix}/", name=name)
+            columns = preparation.prepared(request, document.uuid, file, self._key(run.row, number, "prepared"))
             signings.append(
                 ConfirmationSigning(
-                    confirmation_id=run.row.id,
-                    number=number,
-                    document=document.uuid,
-                    prepared=stored.model_dump(mode="json"),
-                    start=filled.reserved.start,
-                    size=filled.reserved.size,
-                    drawn=DRAWN.dump_python(list(filled.drawn), mode="json"),
-                    fields=fields,
-                    pages=len(document.pages),
-                    conformance=filled.conformance,
-                    mechanism=f"{signatory.mechanism.algorithm}-{signatory.mechanism.hash}",
-                    certificate_sha256=sealer.identity.sha256,
-                    attributes=attributes,
-                    hash=digest,
+                    confirmation_id=run.row.id, number=number, fields=fields, pages=len(document.pages), **columns
                 )
             )
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
         known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
         return run.at(self._database.write(confirmations.keep_prepared, run.row, signings, known, room))
-
-    def _assurance(self, sealer: ProviderSealer, row: Confirmation) -> Assurance:
-        """What goes into the files before they are signed; with room for whatever time-stamp will come."""
-        try:
-            known = sealer.assurance(now())
-        except TimeStampFailed:
-            if not domain.goes_without_time_stamp(row.faults + 1, self._settings.tsa_attempts):
-                raise
-            known = sealer.assurance(now(), with_time_stamp=False)
-        if known.stamped:
-            return replace(known, size=known.size + _ROOM_TO_SPARE)
-        return replace(known, size=known.size + _ROOM_FOR_TIME_STAMP) if sealer.stamps else known
 
     def _finish(self, run: _Run, signatory: Signatory) -> SignerCertificate:
         """Put the signatures into the files, read these back and keep them."""
@@ -320,11 +326,9 @@ class ConfirmWork:
                 raise _NotKnown("the file does not begin with what the signer before has signed")
             drawn = DRAWN.validate_python([*(base.drawn if base else ()), *signing.drawn])
             level = sealer.check(data, pages=signing.pages, drawn=drawn, fields=fields)
-            key = self._key(run.row, signing.number, "signed")
-            prefix, _, name = key.rpartition("/")
-            stored = self._blobs.put(data, PDF, f"{prefix}/", name=name)
+            file = stored(self._blobs, data, self._key(run.row, signing.number, "signed"))
             write = self._database.write
-            run = run.at(write(confirmations.keep_file, run.row, signing.number, stored, level, notices))
+            run = run.at(write(confirmations.keep_file, run.row, signing.number, file, level, notices))
         signed_at = max(signing.signed_at for signing in signings if signing.signed_at is not None)
         return _certificate(run.row.provider, signatory, signed_at)
 
@@ -347,60 +351,29 @@ class ConfirmWork:
     def _sign(
         self, run: _Run, credential: Credential, signatory: Signatory, signings: Sequence[ConfirmationSigning]
     ) -> _Run:
-        """Have these documents signed, in one authorisation."""
-        hashes = tuple(signing.hash for signing in signings)
-        asked_before = run.row.grant is not None
-        run, grant = self._permitted(run, credential, signatory, hashes)
+        """Have these documents signed, in one authorisation. What a person has permitted is written down before it is used."""
+        wanted = Wanted(run.row, run.provider, credential, signatory, signings)
         try:
-            answer = run.provider.sign(
-                credential,
-                grant,
-                hashes,
-                signatory.mechanism,
-                session=self._session(run.row, _SIGN),
-                idempotency_key=_request_key(run.row, _SIGN),
+            had = self._signatures.had(
+                wanted, lambda row: self._permitted(run.at(row), credential, signatory, wanted.hashes)
             )
         except ProviderFailed as failed:
-            if asked_before and not failed.retryable and run.provider.idempotent:
-                # It knows what it did under this key. Under another one it might sign a second time.
-                looked_at = ProviderFailed("may_have_signed", f"{failed.message} ({_MAY_HAVE_SIGNED})", retryable=False)
-                raise _Failed(looked_at, answered=False) from failed
-            meaning = confirming.meaning_of(failed.code, retryable=True, counts=False, answered=False)
-            if meaning.end is End.ASKED or (asked_before and not failed.retryable and not failed.counts):
-                # The permission may have been used up by a request whose answer was lost: the person is asked for another one.
-                problem = meaning.problem if meaning.end is End.ASKED else ConfirmationProblem.NO_ANSWER
-                self._database.write(confirmations.begin_authorization, run.row, problem)
-                raise _Failed(ProviderFailed("asked_again", failed.message, retryable=True), answered=False) from failed
             raise _Failed(failed, answered=False) from failed
-        if isinstance(answer, Pending):
-            self._pending(run, _SIGN, answer)
-        try:
-            valid = self._workshop.renderer.check_signatures(signatory.chain[0], signatory.mechanism, hashes, answer)
-        except JobRefused as refused:
-            wrong = ProviderFailed("bad_signature", refused.reason, retryable=False)
-            raise _Failed(wrong, answered=False) from refused
-        by_number = {signing.number: signature for signing, signature in zip(signings, valid, strict=True)}
-        return run.at(self._database.write(confirmations.keep_signatures, run.row, by_number, now()))
+        if isinstance(had, AtWork):
+            raise self._later(had, SIGN)
+        row, by_number = had
+        return run.at(self._database.write(confirmations.keep_signatures, row, by_number, now()))
 
     def _permitted(
         self, run: _Run, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
-    ) -> tuple[_Run, Grant]:
-        """The permission to sign these hashes: the one that was given before, if it is still good, else another one."""
-        row = run.row
-        if row.grant is not None and row.grant_until is not None:
-            # Whoever keeps keys is asked again under this one, however long ago that was: it may have signed.
-            used = self._session(row, _SIGN) is not None or run.provider.idempotent
-            if (used or now() < row.grant_until - _LAST_MOMENT) and (
-                secret := self._opened(_GRANT, row.grant)
-            ) is not None:
-                return run, Grant(secret, row.grant_until)
-            run = run.at(self._database.write(confirmations.begin_authorization, row, ConfirmationProblem.EXPIRED))
+    ) -> tuple[Confirmation, Grant]:
+        """Another permission to sign these hashes."""
         mark = mark_of(run.settings, self._secret)
         if run.row.settings_mark != mark:
             run = run.at(self._database.write(confirmations.note_settings, run.row, mark))
         has_secret = run.settings.authorization.pin is not None
         turn = self._turn(mark) if has_secret else None
-        session = self._session(run.row, _AUTHORIZE)
+        session, key = self._signatures.session(run.row, AUTHORIZE), self._rows.key(run.row, AUTHORIZE)
         polled = session is not None and run.row.session_until is not None
         answered = session is not None and run.answers is not None
         try:
@@ -412,7 +385,7 @@ class ConfirmWork:
                 session=session if answered or polled else None,
                 answers=run.answers if answered else None,
                 state=self.state_of(run.row),
-                idempotency_key=_request_key(run.row, _AUTHORIZE, run.row.ask if answered else None),
+                idempotency_key=f"{key}-{run.row.ask}" if answered else key,
             )
         except ProviderFailed as failed:
             if credential.session is not None and failed.code == "not_authorized":
@@ -426,9 +399,8 @@ class ConfirmWork:
         if turn is not None and not turn.works:
             self._database.write(certsigning.end_turn, mark, now(), works=not isinstance(answer, Pending))
         if isinstance(answer, Pending):
-            self._pending(run, _AUTHORIZE, answer, signatory.name)
-        sealed = seal(self._secret, _GRANT, answer.secret)
-        return run.at(self._database.write(confirmations.keep_grant, run.row, sealed, answer.until)), answer
+            self._pending(run, AUTHORIZE, answer, signatory.name)
+        return run.row, answer
 
     def _turn(self, mark: str) -> "_Turn":
         """The settings have a PIN, which the provider counts when it is wrong: one confirmation tries it, in whichever process,
@@ -446,23 +418,13 @@ class ConfirmWork:
     def _pending(self, run: _Run, step: str, pending: Pending, holder: str | None = None) -> NoReturn:
         """Have the person asked, or the provider asked again. Raises _AsksPerson, _Later, _Failed. ``holder``: whose the
         certificate is, where that is known."""
-        session = seal(self._secret, f"{_SESSION} {step}", pending.session)
+        session = self._signatures.sealed_session(step, pending.session)
         if pending.poll_after is not None:
-            until = run.row.session_until if run.row.session_step == step else None
-            until = until or min(pending.expires_at, now() + _POLLED_FOR)
-            if now() >= until and step == _SIGN and run.provider.idempotent:
-                message = f"the provider did not finish within its time ({_MAY_HAVE_SIGNED})"
-                raise _Failed(ProviderFailed("may_have_signed", message, retryable=False), answered=False)
-            if now() >= until:
-                self._database.write(confirmations.begin_authorization, run.row, ConfirmationProblem.EXPIRED)
-                failed = ProviderFailed("too_slow", "it was not confirmed in time", retryable=False)
-                raise _Failed(failed, answered=False)
-            after = max(_SHORTEST_POLL, min(pending.poll_after, _LONGEST_POLL))
-            asked = self._sealed_ask(ConfirmationStep.WAITING, {"holder": holder}) if step != _SIGN else None
-            raise _Later(session, step, until, after, asked)
-        if step == _SIGN:
-            failed = ProviderFailed("bad_answer", "a signature can only be waited for", retryable=False)
-            raise _Failed(failed, answered=False)
+            try:
+                work = self._signatures.at_work(run.row, run.provider, step, pending)
+            except ProviderFailed as failed:
+                raise _Failed(failed, answered=False) from failed
+            raise self._later(work, step, holder)
         if pending.action_url is not None:
             known: dict[str, Any] = {"action_url": pending.action_url, "state": self.state_of(run.row)}
             asked = self._sealed_ask(ConfirmationStep.REDIRECT, {**known, "holder": holder})
@@ -474,6 +436,11 @@ class ConfirmWork:
             asked = self._sealed_ask(ConfirmationStep.QUESTION, {"questions": questions, "holder": holder})
         raise _AsksPerson(Asked(asked, pending.expires_at, session, step))
 
+    def _later(self, work: AtWork[Confirmation], step: str, holder: str | None = None) -> "_Later":
+        after = max(_SHORTEST_POLL, min(work.after, _LONGEST_POLL))
+        asked = self._sealed_ask(ConfirmationStep.WAITING, {"holder": holder}) if step != SIGN else None
+        return _Later(work.session, step, work.until, after, asked)
+
     def _sealed_ask(self, step: ConfirmationStep, known: dict[str, Any]) -> str:
         return seal(self._secret, _ASKED, json.dumps({"step": step.value, **known}))
 
@@ -481,19 +448,6 @@ class ConfirmWork:
         """What comes back with the person from the provider's page, if they are asked now. Nobody guesses it, and each ask has
         another one."""
         return state_of(self._secret, row.id, row.ask + 1)
-
-    def _session(self, row: Confirmation, step: str) -> str | None:
-        """What the provider wants to have with the next request, if that is this step."""
-        if row.session is None or row.session_step != step:
-            return None
-        return self._opened(f"{_SESSION} {step}", row.session)
-
-    def _opened(self, purpose: str, sealed: str) -> str | None:
-        """None when it is of another purpose, or LINK_SECRET was changed since."""
-        try:
-            return unseal(self._secret, purpose, sealed)
-        except NotOurs:
-            return None
 
     def _key(self, row: Confirmation, number: int, kind: str) -> str:
         return confirming.confirmed_key(row.submission_id, row.id, row.preparation, number, kind)
@@ -542,13 +496,9 @@ class Confirmations:
         raise ServiceError("conflict", "This did not begin here.", [{"field": "state", "reason": "is not known"}])
 
     def _asked(self, row: Confirmation) -> dict[str, Any]:
-        if row.asked is None:
-            return {}
-        try:
-            asked: dict[str, Any] = json.loads(unseal(self._secret, _ASKED, row.asked))
-        except NotOurs:
-            return {}
-        return asked
+        sealed = opened(self._secret, _ASKED, row.asked)
+        known: dict[str, Any] = json.loads(sealed) if sealed is not None else {}
+        return known
 
     def _shown(self, row: Confirmation) -> ConfirmationView:
         asked, answered = self._asked(row), row.answers is not None
@@ -605,20 +555,6 @@ def _certificate(provider: str, signatory: Signatory, signed_at: datetime) -> Si
     )
 
 
-def _prepared_for(signings: Sequence[ConfirmationSigning], row: Confirmation, signatory: Signatory) -> bool:
-    """Whether the files are there, and made for this certificate."""
-    sha256 = hashlib.sha256(signatory.chain[0]).hexdigest()
-    mechanism = f"{signatory.mechanism.algorithm}-{signatory.mechanism.hash}"
-    return len(signings) == row.documents and all(
-        (signing.certificate_sha256, signing.mechanism) == (sha256, mechanism) for signing in signings
-    )
-
-
-def _request_key(row: Confirmation, step: str, ask: int | None = None) -> str:
-    """Names a request for ever: whatever is killed, the same one is sent again under it, and no other one."""
-    return f"{row.id}-{row.authorization}-{step}" if ask is None else f"{row.id}-{row.authorization}-{step}-{ask}"
-
-
 def _reason(order: ConfirmationOrder) -> str:
     party = next((one for one in order.parties if one.id == order.submitter_id), None)
     name = (party.name or party.email or party.role) if party else ""
@@ -656,8 +592,6 @@ def _asked_later(later: _Later) -> Outcome:
 def _failed(error: _Failed) -> Outcome:
     """What can be had later is waited for, what the person decides is refused, the rest is for an admin to look at."""
     failed = error.failed
-    if failed.code == "asked_again":
-        return Retry(failed.message, after=timedelta(milliseconds=1), counts=False)
     meaning = confirming.meaning_of(
         failed.code, retryable=failed.retryable, counts=failed.counts, answered=error.answered
     )

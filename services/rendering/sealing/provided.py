@@ -62,12 +62,11 @@ class Provided:
 
 def provided(database: Database, blobs: BlobStore, sealers: ProviderSealers, job_id: int) -> Provided | Waiver:
     """What came of the order that a provider signs. Raises NotSigned."""
-    row = database.read(certsigning.job, job_id)
+    row, signings = database.read(certsigning.done, job_id)
     if row is None or row.state != "done":
         raise NotSigned("the provider has not signed yet")
     if row.waived_by is not None and row.waived_at is not None:
         return Waiver(row.provider, row.waived_by, row.waived_at)
-    signings = database.read(certsigning.signings, job_id)
     if row.prepared_for is None or row.assurance is None or len(signings) != row.documents:
         raise NotSigned("the provider has not signed all documents")
     if any(signing.signature is None for signing in signings):

@@ -127,6 +127,15 @@ class _Sealed:
         )
 
 
+@dataclass(frozen=True)
+class _Elsewhere:
+    """What was signed elsewhere: what came of a provider's order, and the documents as signers have left them there."""
+
+    by_provider: Provided | Waiver | None
+    bases: Mapping[str, Base]
+    signers: Sequence[Confirmation]
+
+
 class SealWork:
     """What the background process does with a due SealJob."""
 
@@ -156,12 +165,12 @@ class SealWork:
         except (NotSigned, ServiceError) as error:
             return Retry(str(error))
         try:
-            self._database.read(confirmations.bases, request.confirmations)
+            elsewhere = _Elsewhere(by_provider, *self._signers(request))
         except LookupError as error:
             return Park(f"What a signer has signed at the provider is not known here (confirmation {error})")
         if request.dutystamp is not None:
-            return self._with_stamps(job, request, by_provider)
-        outcome = self._run(job, request, by_provider, lambda run: (run.seal(), run.archives.due))
+            return self._with_stamps(job, request, elsewhere)
+        outcome = self._run(job, request, elsewhere, lambda run: (run.seal(), run.archives.due))
         if not isinstance(outcome, tuple):
             return outcome
         sealed, archives = outcome
@@ -173,7 +182,7 @@ class SealWork:
         self,
         job: SealJob,
         request: SealRequest,
-        by_provider: Provided | Waiver | None,
+        elsewhere: _Elsewhere,
         do: Callable[["_Attempt"], R],
         kept: StampedSeal | None = None,
     ) -> R | Outcome:
@@ -188,11 +197,9 @@ class SealWork:
                 job,
                 request,
                 compared,
-                by_provider,
+                elsewhere,
                 kept,
                 self._archiver,
-                self._database.read(confirmations.bases, request.confirmations),
-                self._database.read(confirmations.of_ids, request.confirmations),
             )
             try:
                 with SEAL_SECONDS.time():
@@ -201,14 +208,14 @@ class SealWork:
                 run.clean_up()
                 return _outcome_of(compared.exception() or error, job)
 
-    def _with_stamps(self, job: SealJob, request: SealRequest, by_provider: Provided | Waiver | None) -> Outcome:
+    def _with_stamps(self, job: SealJob, request: SealRequest, elsewhere: _Elsewhere) -> Outcome:
         """Seal the documents once and keep them, wait for their stamps, then the rest: the trail states the stamped files.
         Where the stamps may come later, what was sealed is told without them, and again when they are there."""
         row = self._database.read(seals.seal, job.id)
         try:
             if row is None or row.parts is None:
                 kept = row = self._database.write(seals.begin, job, request, now())
-                parts = self._run(job, request, by_provider, lambda run: run.keep(), kept)
+                parts = self._run(job, request, elsewhere, lambda run: run.keep(), kept)
                 if not isinstance(parts, dict):
                     return parts
                 row = self._database.write(seals.keep, kept, parts, now())
@@ -219,7 +226,7 @@ class SealWork:
         stamped = self._database.read(orders.stamped_files, row.submission_id) if row.state == "done" else []
         assert row.parts is not None
         parts = row.parts
-        outcome = self._run(job, request, by_provider, lambda run: (run.finish(parts, stamped), run.archives.due), row)
+        outcome = self._run(job, request, elsewhere, lambda run: (run.finish(parts, stamped), run.archives.due), row)
         if not isinstance(outcome, tuple):
             return outcome
         sealed, archives = outcome
@@ -229,6 +236,15 @@ class SealWork:
             record=lambda session, due: commands.finish_stamped(
                 session, due, sealed, job.attempts, digests, now(), complete=complete, archives=archives
             )
+        )
+
+    def _signers(self, request: SealRequest) -> tuple[dict[str, Base], list[Confirmation]]:
+        """What signers have signed at a provider, and their confirmations. Raises LookupError."""
+        ids = request.confirmations
+        if not ids:
+            return {}, []
+        return self._database.read(
+            lambda session: (confirmations.bases(session, ids), confirmations.of_ids(session, ids))
         )
 
     def _by_provider(self, job: SealJob, request: SealRequest) -> Provided | Waiver | None:
@@ -277,15 +293,14 @@ class _Attempt:
         job: SealJob,
         request: SealRequest,
         compared: Future[None],
-        by_provider: Provided | Waiver | None,
+        elsewhere: _Elsewhere,
         kept: StampedSeal | None,
         archiver: Archiver | None,
-        bases: Mapping[str, Base],
-        signers: Sequence[Confirmation],
     ) -> None:
-        self._bases, self._signers = bases, signers
+        self._bases, self._signers = elsewhere.bases, elsewhere.signers
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
-        self._request, self._compared, self._provided, self._kept = request, compared, by_provider, kept
+        self._request, self._compared, self._kept = request, compared, kept
+        self._provided = elsewhere.by_provider
         self._making = self._documents
         self._fields = [value.field for value in self._request.values]
         self._written: list[str] = []

@@ -71,7 +71,11 @@ class StatementWork:
 
 def known_statements(database: Database, blobs: BlobStore, submission_id: int) -> list[Known]:
     """The statements of a submission: those of our rows, and those in the blob store that no row knows any more."""
-    results = database.read(queries.statements_of, submission_id)
+    return with_forgotten(database.read(queries.statements_of, submission_id), blobs, submission_id)
+
+
+def with_forgotten(results: list[Known], blobs: BlobStore, submission_id: int) -> list[Known]:
+    """Those of our rows, and after them those in the blob store that no row knows any more."""
     ours = {statements.digest(result.statement) for result in results}
     for key in blobs.older(statements.folder(submission_id), now() + _FUTURE):
         name = key.rpartition("/")[2]
