@@ -4,12 +4,15 @@ import hashlib
 import re
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from contracts.fields.date_formats import DEFAULT_DATE_FORMAT, TOKEN
 from contracts.fields.kinds import KINDS
 from contracts.types import Account, FieldDefinition, FieldType
+
+if TYPE_CHECKING:
+    from contracts.languages.saying import Section
 
 CHECK_MARK = "\u2714"
 DEFAULT_CURRENCY = "USD"
@@ -55,7 +58,17 @@ def document_id(submission_slug: str) -> str:
 
 def page_footer(account: Account, submission_slug: str) -> str:
     """The line at the foot of every page, empty where the account wants none."""
-    return f"Document ID: {document_id(submission_slug)}" if account.with_signature_id and submission_slug else ""
+    if not account.with_signature_id or not submission_slug:
+        return ""
+    return words_of(account)("number", number=document_id(submission_slug))
+
+
+def words_of(account: Account) -> "Section":
+    """What documents say that nobody has written: in the account's language, as the audit trail."""
+    # Babel reads files the first time, which most documents do not need.
+    from contracts.languages.saying import language_for
+
+    return language_for(account.locale).section("document")
 
 
 def _plain(field: FieldDefinition, value: Any, account: Account) -> str:
@@ -68,9 +81,9 @@ def _plain(field: FieldDefinition, value: Any, account: Account) -> str:
             return CHECK_MARK if value in (True, "true", "1") else ""
         case FieldType.MULTIPLE | FieldType.SELECT | FieldType.RADIO:
             chosen = value if isinstance(value, list) else [value]
-            return ", ".join(option_text(field, str(option)) for option in chosen)
+            return ", ".join(option_text(field, str(option), account) for option in chosen)
         case FieldType.VERIFICATION:
-            return "Verified"
+            return words_of(account)("verified")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -82,11 +95,11 @@ def payment_text(field: FieldDefinition, value: Any, account: Account) -> str:
     return "" if amount is None else str(amount)
 
 
-def option_text(field: FieldDefinition, option: str) -> str:
+def option_text(field: FieldDefinition, option: str, account: Account) -> str:
     """An option without a text is called by its place."""
-    if option:
+    if option or option not in field.options:
         return option
-    return f"Option {field.options.index(option) + 1}" if option in field.options else ""
+    return words_of(account)("option", number=field.options.index(option) + 1)
 
 
 def masked(text: str, mask: Any) -> str:

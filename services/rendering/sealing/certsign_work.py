@@ -113,18 +113,18 @@ class _Rows(Rows[CertsignJob]):
 
 @dataclass(frozen=True)
 class _Run:
-    """An attempt, with what it knows: ``row`` as it is now, ``signings`` as they were when it began. ``works``: whether the
-    settings were known to work when ``row`` was written, None where nobody has looked."""
+    """An attempt, with what it knows: ``row`` as it is now, ``signings`` as they were when it began. ``works``: the settings
+    were known to work when ``row`` was written; else nobody knows."""
 
     row: CertsignJob
     request: SealRequest
     settings: CertsignSettings
     provider: CertificateProvider
     signings: Sequence[CertsignSigning]
-    works: bool | None = None
+    works: bool = False
 
     def at(self, row: CertsignJob) -> "_Run":
-        return self if row is self.row else replace(self, row=row, works=None)
+        return self if row is self.row else replace(self, row=row, works=False)
 
 
 class CertsignWork:
@@ -284,7 +284,7 @@ class CertsignWork:
         with self._trying.turn(mark) as known_to_work:
             if not known_to_work:
                 self._refuse_unless_tried_here(mark)
-            elif not (self._database.read(certsigning.is_known_to_work, mark) if run.works is None else run.works):
+            elif not (run.works or self._database.read(certsigning.is_known_to_work, mark)):
                 self._trying.failed(mark)  # they were refused in another process since
                 raise _Later(_SOON)
             try:

@@ -19,6 +19,7 @@ from prometheus_client import Counter
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.evidence.sealed_text import seal
+from contracts.fields.paper import words_of
 from contracts.providers import (
     CertsignSettings,
     ConfirmationProblem,
@@ -558,7 +559,7 @@ def _certificate(provider: str, signatory: Signatory, signed_at: datetime) -> Si
 def _reason(order: ConfirmationOrder) -> str:
     party = next((one for one in order.parties if one.id == order.submitter_id), None)
     name = (party.name or party.email or party.role) if party else ""
-    return f"Signed by {name}" if name else "Signed"
+    return words_of(order.account)("signature.reason", name=name)
 
 
 def _one_line(text: str) -> str:

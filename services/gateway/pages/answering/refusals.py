@@ -21,8 +21,15 @@ def in_language(text: str, section: Section) -> str | None:
     """Return the refusal in the section's language; None when it is not one of ours."""
     for key, pattern in _patterns():
         if len(text) <= _LONGEST and (match := pattern.fullmatch(text)):
-            return section(key, **match.groupdict())
+            return section(key, **_named(match.groupdict(), section))
     return None
+
+
+def _named(values: dict[str, str], section: Section) -> dict[str, str]:
+    """What is filled in, with the kind of a field as people call it."""
+    if "kind" not in values:
+        return values
+    return {**values, "kind": section.spoken.section("page").of_kind(values["kind"], 1)}
 
 
 def translated(message: str, details: Sequence[dict[str, Any]], section: Section) -> tuple[str, list[dict[str, Any]]]:

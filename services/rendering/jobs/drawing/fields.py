@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from contracts.fields import paper as values
 from contracts.rpc.rendering import FieldValue
-from contracts.types import Area, FieldType
+from contracts.types import Account, Area, FieldType
 from services.rendering.jobs.drawing.canvas import RED, Canvas, color_of
 from services.rendering.jobs.drawing.places import (
     FieldRefused,
@@ -97,7 +97,8 @@ def _choices(place: Place) -> Shown | None:
     value = place.item.value
     chosen = value if isinstance(value, list) else [value]
     labels = {str(option) for option in chosen if option is not None}
-    is_chosen = option in labels or values.option_text(place.field, option) in labels
+    # Programs name an option without a text in English, whatever the account's language.
+    is_chosen = option in labels or values.option_text(place.field, option, Account()) in labels
     return _tick(place) if is_chosen else None
 
 

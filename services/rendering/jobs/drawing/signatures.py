@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.fields.paper import printed_time
+from contracts.fields.paper import printed_time, words_of
 from contracts.rpc.rendering import PartySummary
 from contracts.types import FieldType
 from services.rendering.jobs.drawing.canvas import color_of
@@ -64,12 +64,13 @@ def draw_stamp(place: Place) -> Shown | None:
     if party is None or party.completed_at is None:
         return None
     names, time = _names(party), _time(place, party, party.completed_at)
-    role = [f"Role: {legible(party.role)}"] if len(place.filling.parties) > 1 else []
+    say = words_of(place.filling.account)
+    role = [say("role", role=legible(party.role))] if len(place.filling.parties) > 1 else []
     color = color_of(place.preferences.get("color")) or _STAMP_COLOR
     box = place.box
     across, along = box.width * 0.05, box.height * 0.06
     inner = Rectangle(box.left + across, box.bottom + along, box.right - across, box.top - along)
-    for lines in (["Digitally signed by", *names, *role, time], [*names[:1], time]):
+    for lines in ([say("signed_by"), *names, *role, time], [*names[:1], time]):
         size = max(box.height / len(lines) / 1.5, _SMALLEST_NOTE)
         style = replace(style_of(place, size), align="center", valign="center", color=color, min_size=_SMALLEST_NOTE)
         placed = layout("\n".join(lines), style, inner.width, inner.height)
@@ -103,9 +104,14 @@ def _note(place: Place, uuid: str) -> list[str]:
     party = place.filling.parties.get(place.item.submitter_id)
     signer = " ".join(_names(party)) if party else ""
     signed = party is None or party.completed_at is not None
-    introduction = f"Reason: {legible(reason)}" if reason else "Digitally signed by" if signed else ""
+    say = words_of(place.filling.account)
     lines = [f"ID: {uuid.upper()}"]
-    lines += [line] if (line := f"{introduction} {signer}".strip()) else []
+    if reason:
+        lines.append(say("reason.name", reason=legible(reason), name=signer).strip())
+    elif signed:
+        lines.append(say("signed_by.name", name=signer) if signer else say("signed_by"))
+    elif signer:
+        lines.append(signer)
     attachment = place.filling.attachments.get(uuid)
     if attachment is not None:
         lines.append(_time(place, party, attachment.created_at))

@@ -1,6 +1,7 @@
 // How values read on paper; the server draws them by the same rules (contracts/fields/paper.py).
 import { isEmpty } from "./conditions.js";
 import { rounded, writtenOut } from "./decimal.js";
+import { t } from "../texts.js";
 
 const TOKEN = /\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z/g;
 const DEFAULT_DATE_FORMAT = "MM/DD/YYYY";
@@ -39,7 +40,7 @@ function plainText(field, value, locale, zone) {
     case "multiple":
       return value.join(", ");
     case "verification":
-      return "Verified";
+      return t("verification.value");
     case "text":
     case "cells":
     case "phone":
