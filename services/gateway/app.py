@@ -95,6 +95,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         certsign_wish=context.certsign_wish,
         trust_anchors=context.trust_anchors,
         user=lambda user_id: database.read(queries.active_actor, user_id),
+        user_with=lambda email: database.read(queries.active_actor_with, email),
         identity_provider=_identity_provider(settings, context.outbound),
     )
     interface = OpenApi(settings)

@@ -10,7 +10,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
-from services.gateway.accounts import phone_otp, providers
+from services.gateway.accounts import domain, phone_otp, providers
 from services.gateway.accounts.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
@@ -60,6 +60,13 @@ def active_actor(session: Session, user_id: int) -> Actor | None:
     if user is None or user.archived_at is not None:
         return None
     return as_actor(user.id, user.role, user.email, user.first_name, user.last_name)
+
+
+def active_actor_with(session: Session, email: str) -> Actor | None:
+    """Return the active user with this e-mail address, or None."""
+    mine = sa.select(User.id).where(User.email_key == domain.email_key(email), User.archived_at.is_(None))
+    user_id = session.scalar(mine)
+    return None if user_id is None else active_actor(session, user_id)
 
 
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:

@@ -68,11 +68,13 @@ def create_pages(
     identity_provider: IdentityProvider | None = None,
     certsign_wish: Callable[[], CertsignWish] = CertsignWish,
     trust_anchors: Callable[[], list[str]] = list,
+    user_with: Callable[[str], Actor | None] = lambda _email: None,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
-    submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers."""
+    submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers;
+    ``user_with`` an active user by their e-mail address."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
@@ -89,6 +91,7 @@ def create_pages(
         identity_provider,
         certsign_wish,
         trust_anchors,
+        user_with,
     )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
@@ -100,7 +103,7 @@ def create_pages(
     app.register_blueprint(language.routes(context, trusted))
     app.register_blueprint(confirmation.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
-    app.register_blueprint(submission_page.routes(context))
+    app.register_blueprint(submission_page.routes(context, trusted))
     app.register_blueprint(verify.routes(context, trusted))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context))
@@ -205,7 +208,9 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
     """A page for a person, JSON for a script."""
     message, details = refusals.translated(message, details or [], for_reader(refusals.SECTION))
     accepted = flask.request.accept_mimetypes
-    wants_page = flask.request.method in ("GET", "HEAD") and accepted["text/html"] > accepted["application/json"]
+    by_form = flask.request.mimetype == "application/x-www-form-urlencoded"
+    reads = flask.request.method in ("GET", "HEAD") or by_form
+    wants_page = reads and accepted["text/html"] > accepted["application/json"]
     answer: flask.Response
     if wants_page:
         page = flask.render_template("error.html", status=status, kind=_kind(status, details))

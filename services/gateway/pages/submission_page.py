@@ -1,45 +1,300 @@
 """``/e/<slug>``: how far a submission is. Mails to the sender, events and file fields in sealed PDFs link here.
 
 The link travels with the sealed file, so whoever reads it may be a stranger: the page names the document, its state and how
-many have signed, and nothing else. Files and values are for those who have a signing link or an API key.
+many have signed. Whoever proves by a one-time code that a mailbox is theirs sees more, as the submissions service says: the
+account's user what the API shows them, a party or one who gets copies what they were given. All works without a script.
+
+What a browser has proved is in a cookie for this page alone. It holds the address, and at each look the address is asked about
+anew: who is a user no longer, or no party, sees at once what a stranger sees.
 """
 
+import base64
+import hmac
+import json
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
 import flask
+import werkzeug
 
-from contracts.errors import not_found
-from contracts.rpc import submissions
-from contracts.types import Actor, Role, Submission
+from contracts.errors import ServiceError, not_found
+from contracts.formats.one_time_code import mac
+from contracts.rpc.submissions import progress as rpc
+from contracts.runtime import clock
+from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.delivery import file_headers, stored_file
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import PROOF_LENGTH, visit
+from services.gateway.pages.codes import CODE_LENGTH, keep_value
+from services.gateway.pages.texts import for_reader
 
-SLUG_LENGTH = 100
-_READER = Actor(user_id=0, role=Role.ADMIN, email="")
+ASKED, READER = "asked", "reader"
+"""Cookies: whose code this browser has asked for; who has proved what."""
+
+EMAIL_LENGTH = 254
+_ASKED_KEPT = timedelta(minutes=15)
+_TOKEN_LENGTH = 32
 _STATES = {
     "pending": "submission.pending",
+    "sealing": "submission.sealing",
+    "sealing_failed": "submission.sealing_failed",
     "completed": "submission.completed",
     "declined": "submission.declined",
     "expired": "submission.expired",
+    "archived": "submission.archived",
+}
+_ICONS = {"completed": "done", "declined": "declined", "expired": "expired", "archived": "archived"}
+_WRONG = {
+    "wrong": "code.wrong",
+    "expired": "code.expired",
+    "used": "code.used",
+    "none": "code.none",
+    "too_many": "code.too_many",
 }
 
 
-def routes(context: PagesContext) -> flask.Blueprint:
-    blueprint = flask.Blueprint("submission", __name__)
+@dataclass(frozen=True)
+class Reading:
+    """Who reads: the address, and the proof that it is theirs."""
 
-    @blueprint.get("/e/<slug>")
-    def page(slug: str) -> str:
-        submission = _submission_by_slug(context, slug)
-        done = sum(submitter.status == "completed" for submitter in submission.submitters)
-        is_sealing = submission.status == "pending" and submission.sealing_status is not None
-        state = "submission.sealing" if is_sealing else _STATES[submission.status]
-        return flask.render_template("submission.html", submission=submission, state=state, done=done)
+    email: str
+    proof: str
 
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("submission", __name__, url_prefix="/e/<slug>")
+    _reading(blueprint, context, trusted)
+    _proving(blueprint, context, trusted)
+    _commands(blueprint, context, trusted)
     return blueprint
 
 
-def _submission_by_slug(context: PagesContext, slug: str) -> Submission:
-    if not 0 < len(slug) <= SLUG_LENGTH:
-        raise not_found("Submission")
-    request = submissions.api.ListSubmissions(actor=_READER, slug=slug, limit=1, archived=False)
-    matches: list[Submission] = context.bus.call(submissions.api.LIST, request).data
-    if not matches:
-        raise not_found("Submission")
-    return matches[0]
+def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """GET: nothing changes."""
+
+    @blueprint.get("")
+    def page(slug: str) -> flask.Response:
+        return _page(context, slug, trusted, said=_said(flask.request.args.get("done")))
+
+    @blueprint.get("/files/<int:number>")
+    def file(slug: str, number: int) -> flask.Response:
+        found = _progress(context, slug, trusted)
+        if not 1 <= number <= len(found.files):
+            raise not_found("File")
+        wanted = found.files[number - 1]
+        named = for_reader("trail")("file_title", name=wanted.name) if wanted.kind == "audit_trail" else wanted.name
+        return file_headers(stored_file(context.blobs, wanted.file.key, wanted.file.media_type, f"{named}.pdf"))
+
+
+def _proving(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """POST by a form of the page. ``request_id`` makes a repetition harmless."""
+
+    @blueprint.post("/code/send")
+    def send(slug: str) -> flask.Response:
+        body, asked = _body(), _asked()
+        email = page_bodies.text(body, "email", limit=EMAIL_LENGTH).strip() or (asked[0] if asked else "")
+        browser = asked[1] if asked and asked[0] == email else secrets.token_urlsafe(16)
+        command = rpc.SendProgressCode(
+            **_visitor(context, slug, trusted, email),
+            request_id=page_bodies.request_id(body),
+            browser=browser,
+            lang=for_reader().language,
+        )
+        try:
+            context.bus.call(rpc.SEND_PROGRESS_CODE, command)
+        except ServiceError as refused:
+            problem = _problem_of_address(refused)
+            if problem is None:
+                raise
+            return _page(context, slug, trusted, status=refused.status, problem=problem, typed=email)
+        answer = _back(context, slug)
+        _keep(answer, context, slug, ASKED, [email, browser], _ASKED_KEPT)
+        return answer
+
+    @blueprint.post("/code")
+    def check(slug: str) -> flask.Response:
+        body, asked = _body(), _asked()
+        if asked is None:
+            return _back(context, slug)
+        command = rpc.CheckProgressCode(
+            **_visitor(context, slug, trusted, asked[0]),
+            request_id=page_bodies.request_id(body),
+            browser=asked[1],
+            code=page_bodies.text(body, "code", limit=CODE_LENGTH),
+        )
+        try:
+            passed = context.bus.call(rpc.CHECK_PROGRESS_CODE, command)
+        except ServiceError as refused:
+            problem = _problem_of_code(refused)
+            if problem is None:
+                raise
+            return _page(context, slug, trusted, status=refused.status, problem=problem)
+        answer = _back(context, slug)
+        _keep(answer, context, slug, READER, [asked[0], passed.proof], passed.expires_at - clock.now())
+        _forget(answer, context, slug, ASKED)
+        return answer
+
+
+def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """POST by a form of the page of who has proved who they are."""
+
+    @blueprint.post("/again")
+    def again(slug: str) -> flask.Response:
+        body, reading = _body(), _reader()
+        _must_be_ours(context, slug, body, reading)
+        number = page_bodies.text(body, "submitter", limit=19)
+        if reading is None or not (number.isascii() and number.isdigit()):
+            raise not_found("Submitter")
+        visitor = _visitor(context, slug, trusted, reading.email, reading.proof)
+        command = rpc.SendAgain(**visitor, request_id=page_bodies.request_id(body), submitter_id=int(number))
+        try:
+            context.bus.call(rpc.SEND_AGAIN, command)
+        except ServiceError as refused:
+            said = {"rate_limited": "progress.again_too_soon", "conflict": "progress.again_not"}.get(refused.code)
+            if said is None:
+                raise
+            return _page(context, slug, trusted, status=refused.status, problem=for_reader()(said))
+        return _back(context, slug, "?done=again")
+
+    @blueprint.post("/leave")
+    def leave(slug: str) -> flask.Response:
+        answer = _back(context, slug)
+        for cookie in (ASKED, READER):
+            _forget(answer, context, slug, cookie)
+        return answer
+
+
+def _page(
+    context: PagesContext,
+    slug: str,
+    trusted: list[Network],
+    *,
+    status: int = 200,
+    problem: str = "",
+    said: str = "",
+    typed: str = "",
+) -> flask.Response:
+    found, asked, reading = _progress(context, slug, trusted), _asked(), _reader()
+    page = flask.render_template(
+        "submission.html",
+        page=found,
+        state=_STATES.get(found.state, "submission.pending"),
+        icon=_ICONS.get(found.state, "waiting"),
+        address=reading.email if reading else "",
+        asked=asked[0] if asked and not typed else "",
+        typed=typed,
+        problem=problem,
+        said=said,
+        request_id=str(uuid.uuid4()),
+        token=_token(context, slug, reading),
+        history=for_reader("trail"),
+        base=f"{context.root}/e/{slug}",
+    )
+    return flask.Response(page, status=status, mimetype="text/html")
+
+
+def _progress(context: PagesContext, slug: str, trusted: list[Network]) -> rpc.Progress:
+    reading = _reader()
+    visitor = (
+        _visitor(context, slug, trusted, reading.email, reading.proof)
+        if reading
+        else visit(checked(slug, "Submission"), trusted)
+    )
+    found: rpc.Progress = context.bus.call(rpc.PROGRESS, rpc.ProgressVisit(**visitor))
+    return found
+
+
+def _visitor(
+    context: PagesContext, slug: str, trusted: list[Network], email: str, proof: str | None = None
+) -> dict[str, Any]:
+    """The visitor with the address that they say is theirs. Who the account's user with it is, is looked up each time."""
+    visitor = visit(checked(slug, "Submission"), trusted)
+    return {**visitor, "email": email, "user": context.user_with(email), "proofs": [proof] if proof else []}
+
+
+def _body() -> dict[str, Any]:
+    if flask.request.mimetype != "application/x-www-form-urlencoded":
+        raise ServiceError("unsupported_media_type", "Send a form")
+    return dict(flask.request.form)
+
+
+def _back(context: PagesContext, slug: str, query: str = "") -> flask.Response:
+    """To the page: a reload repeats nothing."""
+    answer = werkzeug.utils.redirect(f"{context.root}/e/{checked(slug)}{query}", 303, flask.Response)
+    assert isinstance(answer, flask.Response)
+    return answer
+
+
+def _said(done: str | None) -> str:
+    return for_reader()("progress.sent_again") if done == "again" else ""
+
+
+def _problem_of_address(refused: ServiceError) -> str | None:
+    """What the page says of an address that no code goes to; None: that is no matter of the address."""
+    if refused.code == "rate_limited":
+        return for_reader()("code.wait", count=int((refused.details or [{}])[0].get("retry_after", 60)))
+    return for_reader()("link.wrong_email") if refused.code == "invalid" else None
+
+
+def _problem_of_code(refused: ServiceError) -> str | None:
+    detail = (refused.details or [{}])[0]
+    key = _WRONG.get(str(detail.get("reason"))) if detail.get("field") == "code" else None
+    if key is None:
+        return None
+    left = int(detail.get("tries_left") or 0)
+    more = f" {for_reader()('code.left', count=left)}" if key == "code.wrong" and left else ""
+    return for_reader()(key) + more
+
+
+def _token(context: PagesContext, slug: str, reading: Reading | None) -> str:
+    """What a form of this reader's page shows, and no page of another site knows."""
+    if reading is None:
+        return ""
+    secret = context.settings.link_secret.get_secret_value()
+    return mac(secret, "page-form", slug, reading.email, reading.proof).hex()[:_TOKEN_LENGTH]
+
+
+def _must_be_ours(context: PagesContext, slug: str, body: dict[str, Any], reading: Reading | None) -> None:
+    token = page_bodies.text(body, "token", limit=_TOKEN_LENGTH)
+    if reading is None or not hmac.compare_digest(token.encode(), _token(context, slug, reading).encode()):
+        raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.")
+
+
+def _asked() -> tuple[str, str] | None:
+    """Whose code this browser has asked for, and what the browser was given then."""
+    kept = _kept(ASKED)
+    return (kept[0], kept[1]) if kept else None
+
+
+def _reader() -> Reading | None:
+    kept = _kept(READER)
+    return Reading(kept[0], kept[1]) if kept else None
+
+
+def _kept(cookie: str) -> list[str] | None:
+    """The two texts of a cookie; None where a browser has none, or one that is not ours."""
+    raw = flask.request.cookies.get(cookie, "")
+    if not raw.isascii() or not 0 < len(raw) <= 4 * (EMAIL_LENGTH + PROOF_LENGTH):
+        return None
+    try:
+        kept = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
+    except ValueError:
+        return None
+    texts = isinstance(kept, list) and len(kept) == 2 and all(isinstance(one, str) for one in kept)
+    return kept if texts and len(kept[0]) <= EMAIL_LENGTH and len(kept[1]) <= PROOF_LENGTH else None
+
+
+def _keep(
+    answer: flask.Response, context: PagesContext, slug: str, cookie: str, texts: list[str], lasts: timedelta
+) -> None:
+    value = base64.urlsafe_b64encode(json.dumps(texts).encode()).rstrip(b"=").decode()
+    keep_value(answer, context, f"/e/{slug}", cookie, value, clock.now() + lasts, only_here=True)
+
+
+def _forget(answer: flask.Response, context: PagesContext, slug: str, cookie: str) -> None:
+    keep_value(answer, context, f"/e/{slug}", cookie, "", clock.now() - timedelta(days=1), only_here=True)

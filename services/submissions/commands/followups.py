@@ -262,6 +262,8 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
     """A mail will never arrive. The sender sees it in the submission's events, with the mail server's words."""
     if not first_time(session, "accept_mail_failed", event_id) or outcome.kind == PROVIDER_PROBLEM:
         return
+    if outcome.kind == ONE_TIME_CODE and outcome.submitter_id is None:  # for a reader of the submission's page
+        return
     submission, submitter = _party(session, outcome)
     if submission is None:
         return

@@ -149,10 +149,19 @@ def is_passed(challenge: Challenge, proofs: Sequence[str], secret: str, now: dat
     return any(_proves(proof, challenge, secret, now) for proof in proofs)
 
 
-def issue(session: Session, challenge: Challenge, submission_id: int | None, secret: str, now: datetime) -> Issued:
-    """A new code, counted against what one address may get. ServiceError ``rate_limited`` when it is too early."""
+def issue(
+    session: Session,
+    challenge: Challenge,
+    submission_id: int | None,
+    secret: str,
+    now: datetime,
+    *,
+    counted: str = "code",
+) -> Issued:
+    """A new code, counted against what one address may get. ServiceError ``rate_limited`` when it is too early. ``counted`` as
+    another sort than those of signers, it takes nothing from theirs."""
     address = address_digest(secret, challenge)
-    rates.count(session, f"code to {address}", SENDS, now, refusal=TOO_SOON)
+    rates.count(session, f"{counted} to {address}", SENDS, now, refusal=TOO_SOON)
     rates.count(session, f"codes for {_told_apart(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
     issued = Issued(uuid7(), new_seed(), now + LIFETIME)
     session.add(
@@ -219,9 +228,9 @@ def pending(session: Session, challenge: Challenge, secret: str, now: datetime) 
     )
 
 
-def proof_of(challenge: Challenge, secret: str, now: datetime) -> PassedCode:
+def proof_of(challenge: Challenge, secret: str, now: datetime, lifetime: timedelta = PROOF_LIFETIME) -> PassedCode:
     """What shows that this browser has passed the code."""
-    expires_at = now + PROOF_LIFETIME
+    expires_at = now + lifetime
     payload = json.dumps(
         [challenge.subject, challenge.method, address_digest(secret, challenge), int(expires_at.timestamp())]
     )

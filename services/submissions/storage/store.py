@@ -175,6 +175,22 @@ def lock_by_slug(session: Session, slug: str) -> tuple[LoadedSubmission, Submitt
     return submission, submitter
 
 
+def lock_by_page(session: Session, slug: str) -> LoadedSubmission:
+    """Lock the submission whose page has this slug."""
+    submission = _locked(session, _BY_PAGE, slug)
+    if submission is None:
+        raise not_found("Submission")
+    return submission
+
+
+def find_by_page(session: Session, slug: str) -> LoadedSubmission:
+    """The submission whose page has this slug, to be read only."""
+    row = session.scalar(sa.select(SubmissionRow).where(SubmissionRow.slug == slug))
+    if row is None:
+        raise not_found("Submission")
+    return loaded(session, row)
+
+
 def no_such_link(session: Session, slug: str) -> ServiceError:
     """Build the answer to a slug that opens nothing. An old link is told apart from one that never was, by ``details`` with the
     reason (``signing_links.Why``) as ``state``; nothing else is told of it."""
@@ -209,6 +225,7 @@ _BY_ID = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _KEY))
 _BY_IDS = for_update(sa.select(SubmissionRow).where(SubmissionRow.id.in_(_KEYS)).order_by(SubmissionRow.id))
 _MINE = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == _KEY).scalar_subquery()
 _BY_SLUG = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _MINE))
+_BY_PAGE = for_update(sa.select(SubmissionRow).where(SubmissionRow.slug == _KEY))
 _SUBMITTERS = sa.select(SubmitterRow).where(SubmitterRow.submission_id == _KEY).order_by(SubmitterRow.position)
 _SUBMITTERS_OF_ALL = (
     sa.select(SubmitterRow)

@@ -66,6 +66,7 @@ class PagesContext:
     identity: IdentityProvider | None = None
     certsign_wish: Callable[[], CertsignWish] = CertsignWish
     trust_anchors: Callable[[], list[str]] = list
+    user_with: Callable[[str], Actor | None] = lambda _email: None
 
     @cached_property
     def root(self) -> str:

@@ -24,6 +24,7 @@ ENTRIES = (
     "state.js",
     "sheets/code.css",
     "sheets/link.css",
+    "sheets/progress.css",
     "sheets/signing.css",
     "sheets/state.css",
     "sheets/verify.css",

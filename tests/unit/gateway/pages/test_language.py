@@ -20,7 +20,7 @@ def test_every_message_that_is_asked_for_exists_and_every_message_is_asked_for()
     sources = [path.read_text() for kind in ("*.js", "*.html", "*.py") for path in PAGES.rglob(kind)]
     used = set(re.findall(r"\"([a-z]+\.[A-Za-z0-9_.%d]+)\"", " ".join(sources)))
     built = re.compile(
-        r"verify\.(problem|signature)\.|verify\.[a-z_]+\.(title|text)|kind\.|(verification|confirm)\.problem\.|problem\.required\.|problem\.(small|straight)|saving\.|error\.|(decline|wrong_recipient)\.|[a-z_.]+\.approver$|signature\.(draw|type|upload)(_hint)?"
+        r"verify\.(problem|signature)\.|verify\.[a-z_]+\.(title|text)|kind\.|progress\.party\.|(verification|confirm)\.problem\.|problem\.required\.|problem\.(small|straight)|saving\.|error\.|(decline|wrong_recipient)\.|[a-z_.]+\.approver$|signature\.(draw|type|upload)(_hint)?"
     )
     words = set(messages("en", texts.SECTION))
     unknown = {key for key in used if key.split(".")[0] in {word.split(".")[0] for word in words}} - words
