@@ -234,6 +234,17 @@ def message_id(key: str, sender: str) -> str:
     return f"<{hashlib.sha256(key.encode()).hexdigest()[:40]}@{addresses.for_wire(sender).rpartition('@')[2]}>"
 
 
+def thread_id(kind: str, submission_id: int | None, sender: str) -> str | None:
+    """The Message-ID that the mails about a submission refer to (RFC 5322, 3.6.4). No mail has it: whichever comes first, the
+    others are shown with it. A code is to be seen at once, and what admins are told is a matter of its own."""
+    if submission_id is None or kind in _ALONE:
+        return None
+    return message_id(f"submission {submission_id}", sender)
+
+
+_ALONE = frozenset({Kind.ONE_TIME_CODE, Kind.WEBHOOK_DISABLED, Kind.PROVIDER_PROBLEM, Kind.STAMP_BALANCE_LOW})
+
+
 def find_party(parties: Iterable[Recipient], submitter_id: int) -> Recipient | None:
     return next((party for party in parties if party.submitter_id == submitter_id), None)
 

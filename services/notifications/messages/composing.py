@@ -125,6 +125,7 @@ def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
         "link": letter.link,
         "party": _display_name(letter.party, _language(due.context)),
         "email": one_line(letter.party.email if letter.party else None),
+        "approves": letter.party is not None and letter.party.acts_as == ActsAs.APPROVER,
         "reason": [line for line in reason if line],
     }
     return _mail(letter, _facts(due.context) | facts, due.context.account.name)

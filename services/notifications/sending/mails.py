@@ -12,7 +12,7 @@ from contracts.runtime.data.background import Done, Outcome, Park, Retry
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.notifications import addresses, commands, queries, replaced_links
+from services.notifications import addresses, commands, domain, queries, replaced_links
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
@@ -96,6 +96,7 @@ class Sending:
                 subject=row.subject,
                 message_id=row.message_id,
                 date=now(),
+                thread=domain.thread_id(row.kind, row.submission_id, self._sender),
             ),
             row.text,
             row.html if logo else logos.without(row.html),

@@ -60,7 +60,8 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Envelope:
-    """The headers of a mail."""
+    """The headers of a mail. ``thread`` is the Message-ID that all mails about one submission name, so that they are shown
+    together."""
 
     sender_name: str
     sender: str
@@ -70,6 +71,7 @@ class Envelope:
     subject: str
     message_id: str
     date: datetime
+    thread: str | None = None
 
 
 def build(
@@ -91,6 +93,8 @@ def build(
     message["Subject"] = addresses.one_line(envelope.subject)
     message["Date"] = format_datetime(envelope.date)
     message["Message-ID"] = envelope.message_id
+    if envelope.thread is not None:
+        message["In-Reply-To"] = message["References"] = envelope.thread
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text, charset="utf-8", cte=_transfer_encoding(text))
     message.add_alternative(html, subtype="html", charset="utf-8", cte=_transfer_encoding(html))

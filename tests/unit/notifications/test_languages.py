@@ -111,6 +111,7 @@ def test_every_message_of_mails_is_said_somewhere() -> None:
     built |= {
         f"{does}{end}" for does in ("sign", "fill_in", "approve", "view") for end in (".address", ".alone", ".button")
     }
+    built |= {f"{does}.next" for does in ("sign", "fill_in", "approve")}
     deeds = ("signed", "approved", "by_sender", "viewed")
     built |= {f"{when}.{deed}" for when in ("completed", "sent_copy") for deed in deeds} | {"completed.sent_to"}
     assert set(messages("en", "mail")) - keys - built == set()
