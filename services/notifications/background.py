@@ -39,7 +39,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     channel = channel_of(settings)
     # A mail in the folder is replaced by a repeat, and what is kept here is sent to nobody.
     journal = Journal(settings.sent_folder) if settings.sent_folder is not None else None
-    sending = Sending(channel, blobs, settings.sender, None if channel.keeps_mails else journal)
+    sending = Sending(channel, blobs, settings.sender, None if channel.keeps_mails else journal, settings.dkim)
     mails = Mails(
         channel,
         "mails",

@@ -5,6 +5,7 @@ from functools import partial
 
 from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from services.notifications.channels.dkim_keys import BadKey
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server
 from services.notifications.channels.smtp import SmtpChannel
@@ -16,7 +17,11 @@ SECONDS = 10.0
 
 
 def trials(settings: Settings) -> list[Trial]:
-    return [Trial("mail server", partial(_mail, settings)), Trial("SMS provider", partial(_sms, settings))]
+    return [
+        Trial("mail server", partial(_mail, settings)),
+        Trial("DKIM", partial(_dkim, settings)),
+        Trial("SMS provider", partial(_sms, settings)),
+    ]
 
 
 def _mail(settings: Settings) -> str:
@@ -36,6 +41,17 @@ def _mail(settings: Settings) -> str:
     finally:
         channel.close()
     return f"{server.host}:{server.port}, {_login(server)}; it takes mails from {settings.sender}: {answer}"
+
+
+def _dkim(settings: Settings) -> str:
+    try:
+        keys = settings.dkim
+    except BadKey as error:
+        raise Fault(str(error)) from error
+    if not keys:
+        return "DKIM_KEYS is not set: mails are not signed here"
+    listed = [f'{key.selector}._domainkey.{key.domain} TXT "{key.record}"' for key in keys]
+    return f"mails are signed; the DNS has to have {', '.join(listed)}"
 
 
 def _login(server: Server) -> str:

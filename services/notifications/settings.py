@@ -10,6 +10,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from contracts.runtime.outbound import Outbound, OutboundRefused
 from contracts.runtime.settings import ServiceSettings
 from services.notifications import addresses
+from services.notifications.channels import dkim_keys
+from services.notifications.channels.dkim_keys import DkimKey
 from services.notifications.channels.server import Server
 
 
@@ -38,6 +40,14 @@ class Settings(ServiceSettings):
         10_000_000,
         ge=0,
         description="Files are attached while all of them together are not larger; else they are linked",
+    )
+    dkim_keys: str = Field(
+        "",
+        description="DKIM keys that mails are signed with, as selector:file, several separated by commas; each file is a"
+        " private key in PEM, RSA or Ed25519. Unset: mails are not signed, a relay may do that",
+    )
+    dkim_domain: str | None = Field(
+        None, description="Domain that DKIM signatures are for; unset: that of the sender's address"
     )
     smtp_timeout: float = Field(30.0, gt=0, description="Seconds to wait for each answer of the mail server")
     smtp_attempt_seconds: float = Field(120.0, gt=0, description="Seconds that sending one mail may take in all")
@@ -103,6 +113,12 @@ class Settings(ServiceSettings):
             raise ValueError("must be an e-mail address")
         return str(address).strip()
 
+    @field_validator("dkim_keys")
+    @classmethod
+    def _named_keys(cls, keys: str) -> str:
+        dkim_keys.parsed(keys)
+        return keys
+
     @field_validator("mail_retry_seconds", "sms_retry_seconds")
     @classmethod
     def _waits(cls, waits: str) -> str:
@@ -134,6 +150,12 @@ class Settings(ServiceSettings):
         if self.mail_from or (login and addresses.valid(login)):
             return self.mail_from or str(login)
         return f"no-reply@{urlsplit(self.base_url).hostname or 'localhost'}"
+
+    @property
+    def dkim(self) -> list[DkimKey]:
+        """The keys that mails are signed with. Raises BadKey."""
+        own = addresses.for_wire(self.sender).rpartition("@")[2]
+        return dkim_keys.load(self.dkim_keys, (self.dkim_domain or "").strip() or own)
 
     @property
     def mail_folder(self) -> Path:

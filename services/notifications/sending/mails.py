@@ -1,6 +1,7 @@
 """One attempt to send one mail, and the forgetting of files of erased mails."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.notifications import addresses, commands, domain, queries, replaced_links
+from services.notifications.channels.dkim_keys import DkimKey, signed
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
@@ -47,13 +49,21 @@ def channel_of(settings: Settings) -> SmtpChannel | FolderChannel:
 
 class Sending:
     """``attempt(row)`` for DueWork. Without ``journal`` only the ``Message-ID`` tells a mail that is sent again because the
-    process was killed before the database knew of it."""
+    process was killed before the database knew of it. ``keys`` sign what is sent."""
 
-    def __init__(self, channel: Channel, blobs: BlobStore, sender: str, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        blobs: BlobStore,
+        sender: str,
+        journal: Journal | None = None,
+        keys: Sequence[DkimKey] = (),
+    ) -> None:
         self._channel = channel
         self._blobs = blobs
         self._sender = sender
         self._journal = journal
+        self._keys = list(keys)
 
     def attempt(self, row: MailRow) -> Outcome:
         if self._journal is not None and (sent := self._journal.find(row.message_id)) is not None:
@@ -86,7 +96,7 @@ class Sending:
     def _message(self, row: MailRow) -> bytes:
         files = [MailedFile.model_validate(attachment) for attachment in row.files]
         logo = logos.data(self._blobs, row.logo)
-        return mime.build(
+        message = mime.build(
             mime.Envelope(
                 sender_name=row.sender_name,
                 sender=self._sender,
@@ -106,6 +116,7 @@ class Sending:
             ],
             logo,
         )
+        return signed(message, self._keys)
 
 
 def _without(address: str, error: Exception) -> str:

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
+from services.notifications.channels.dkim_keys import load, signed
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server
 from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.sending import mime
 from services.notifications.sending.mime import Attachment, Envelope
+from tests.support.judges.mail_dkim import verdicts
 from tests.support.servers.mail_server import CLOSE, HANG, MailServer, self_signed
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -51,6 +55,21 @@ def mail(to: str = "bo@example.com", **more: Any) -> bytes:
     html = more.pop("html", "<p>Hello</p>")
     attachments = more.pop("attachments", [])
     return mime.build(Envelope(**(facts | more)), text, html, attachments)
+
+
+def test_a_signature_holds_behind_the_mail_server(server: MailServer, tmp_path: Path) -> None:
+    private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "key.pem").write_bytes(pem)
+    (key,) = load(f"s1:{tmp_path / 'key.pem'}", "acme.example")
+    files = [Attachment("Lease.pdf", "application/pdf", bytes(range(256)) * 10)]
+    text = "Grüße\n.\n..\nFrom me\n" + "x" * 2000 + "\n"
+    with channel_to(server.url) as channel:
+        channel.send(1, "bo@example.com", signed(mail(text=text, attachments=files), [key]))
+    (found,) = verdicts(server.raw[-1], {"s1._domainkey.acme.example": key.record})
+    assert (found["result"], found["domain"]) == ("pass", "acme.example")
 
 
 def test_a_mail_arrives_as_it_was_written(server: MailServer) -> None:

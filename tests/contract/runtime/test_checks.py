@@ -74,6 +74,7 @@ def test_all_services_are_checked_at_once(broker: PrivateBroker, postgres: Priva
         "seal: key: ok (there is no signing.pem in",
         "time-stamps: ok (TSA_URL is not set",
         "mail server: ok (SMTP_URL is not set: mails are kept in",
+        "DKIM: ok (DKIM_KEYS is not set: mails are not signed here",
         "SMS provider: ok (SMS_URL is not set",
         "identity provider: ok (IDENTITY_PROVIDER_URL is not set",
     ):
