@@ -1,6 +1,8 @@
 """A running suite, Chromium, and pages that are watched: a script error, a breach of the Content-Security-Policy or a request
 to another host fails the test that caused it."""
 
+import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +24,10 @@ from playwright.sync_api import (
 )
 
 from tests.support.servers.identity_provider import ProviderProcess
-from tests.support.services.suite import FEW_CODES, RunningSuite
+from tests.support.services.suite import FEW_CODES, RunningSuite, wait_until
 from tests.support.services.warm import started_or_warm
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -42,10 +44,34 @@ FLAGS = [
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}
 
-PATIENCE = 60_000
+PATIENCE = 120_000
 """Milliseconds that a page may take to do or show what a test waits for: so many that no slow machine is taken for a fault."""
 
 OpenPage = Callable[..., Page]
+ASKS_WHEN_TOLD = """
+const later = globalThis.setTimeout;
+globalThis.setTimeout = (act, after, ...more) => later(act, 9000 <= after && after <= 11000 && after !== 10000 ? 3e6 : after, ...more);
+"""
+"""A form asks every ten seconds or so, never exactly, what has happened elsewhere (``live/watch.js``). How far a test has come
+by then is a matter of the machine, so pages ask when a test has them ask, and by themselves where it opens them with ``news``."""
+
+
+def eventually(page: Page, condition: Callable[[], Any], what: str) -> None:
+    """Wait until a condition of this process holds, while the page's news come in; without that, none would."""
+    wait_until(lambda: page.wait_for_timeout(50) or condition(), what=what)
+
+
+def complaints(page: Page, script: str) -> Any:
+    """What a script finds wrong with the page: nothing as soon as it finds nothing, as the page may be about to change."""
+    last: list[Any] = []
+
+    def nothing() -> bool:
+        last[:] = [page.evaluate(script)]
+        return last == [[]]
+
+    with contextlib.suppress(AssertionError):
+        wait_until(nothing, within=20)
+    return last[0]
 
 
 @pytest.fixture(scope="session")
@@ -135,10 +161,10 @@ def watch() -> Iterator[Watch]:
 
 @pytest.fixture
 def open_page(chromium: Chromium, suite: RunningSuite, watch: Watch) -> Iterator[OpenPage]:
-    """``open_page(path, viewport)``: a page of a browser that knows nothing yet."""
+    """``open_page(path, viewport)``: a page of a browser that knows nothing yet. ``news``: see ASKS_WHEN_TOLD."""
     contexts: list[Any] = []
 
-    def opened(path: str, viewport: dict[str, int] = DESKTOP, **more: Any) -> Page:
+    def opened(path: str, viewport: dict[str, int] = DESKTOP, *, news: bool = False, **more: Any) -> Page:
         phone = viewport["width"] < 600
         context = chromium.new_context(
             viewport=viewport,
@@ -149,6 +175,8 @@ def open_page(chromium: Chromium, suite: RunningSuite, watch: Watch) -> Iterator
             **more,
         )
         contexts.append(context)
+        if not news:
+            context.add_init_script(ASKS_WHEN_TOLD)
         page = context.new_page()
         watch.on(page, urlsplit(suite.base_url).netloc)
         page.goto(suite.base_url + path)

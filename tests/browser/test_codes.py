@@ -99,7 +99,7 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     late.reload()
     expect(late.get_by_role("heading", level=1)).to_have_text("Please confirm that it is you")
     link = page.get_by_role("link", name="Download “agreement”")
-    expect(link).to_be_visible(timeout=30_000)
+    expect(link).to_be_visible()
     submission = completed(suite, party["submission_id"])
     kinds = [each["event_type"] for each in submission["submission_events"]]
     assert kinds.index("send_2fa_email") < kinds.index("email_verified") < kinds.index("complete_form")
@@ -108,7 +108,7 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     assert "E-mail address verified" in trail
     assert code not in trail
     for path in ("form", "results.json"):
-        answer = requests.get(f"{suite.base_url}/s/{party['slug']}/{path}", timeout=30)
+        answer = requests.get(f"{suite.base_url}/s/{party['slug']}/{path}", timeout=120)
         assert answer.json()["state"] == "code"
         assert "lease" not in answer.text
     for log in (suite.var_dir / "log").glob("*.log"):
@@ -255,7 +255,8 @@ def test_a_shared_link_with_a_code_and_links_that_lead_nowhere(
     trail = " ".join(pdf_text(fetched(completed(suite, one["id"])["audit_log_url"])).split())
     assert "E-mail address verified" in trail
     assert (
-        requests.get(f"{suite.base_url}{page.url.removeprefix(suite.base_url)}/form", timeout=30).json()["fields"] == []
+        requests.get(f"{suite.base_url}{page.url.removeprefix(suite.base_url)}/form", timeout=120).json()["fields"]
+        == []
     )
 
     two = template(suite, field("A", role="First", line=0), field("B", role="Second", line=2), name="For two")

@@ -65,7 +65,7 @@ def test_names_stay_text(suite: RunningSuite, open_page: OpenPage, attack: str) 
     mails = open_page("/dev/mail")
     for position in range(mails.locator(".mails__item").count()):
         mails.locator(".mails__item").nth(position).click()
-        mails.wait_for_load_state("networkidle")
+        expect(mails.get_by_role("heading", name="As text")).to_be_visible()
         mails.go_back()
         if position == 3:
             break

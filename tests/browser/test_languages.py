@@ -1,7 +1,7 @@
 """The language of a page: chosen on it, kept, and what was typed is still there."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from services.gateway.pages.texts import offered
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
@@ -62,24 +62,26 @@ def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page:
     known += ["agreement", "Choice", "Other", "Aa", "Bb", "Ana", "mm/dd/yyyy", "dd/mm/yyyy"]
     page = open_page(f"/s/{first['slug']}", PHONE)
 
-    def look() -> None:
-        page.wait_for_timeout(200)
+    def look(*seen: Locator) -> None:
+        for each in seen:
+            expect(each).to_be_visible()
         said = page.locator("body").inner_text() + "\n" + "\n".join(page.evaluate(SAID_TO_SCREEN_READERS))
         assert unmarked(said, known) == [], page.url
 
-    look()
+    picture = page.locator(".sheet__picture").first
+    look(page.get_by_role("button", name="⟦Start⟧"), picture)
     page.get_by_role("button", name="⟦Start⟧").click()
-    look()
+    look(page.get_by_label("Name", exact=True))
     page.get_by_role("button", name="⟦Next⟧").click()  # nothing was filled in
-    look()
+    look(page.get_by_role("alert").first)
     page.get_by_label("Name", exact=True).fill("Ana")
     page.get_by_role("button", name="⟦Next⟧").click()
-    look()
+    look(page.get_by_label("Day", exact=True))
     watch.expected.append("404")
     page.context.add_cookies([{"name": "lang", "value": "qps", "url": suite.base_url}])
     for path in (f"/s/{second['slug']}", "/s/nothing", "/verify", "/"):
         page.goto(suite.base_url + path)
-        look()
+        look(page.get_by_role("heading", level=1))
 
 
 SAID_TO_SCREEN_READERS = """() => [...document.querySelectorAll("[aria-label], [title], [placeholder], [alt]")].flatMap(

@@ -35,7 +35,7 @@ def test_before_his_turn_the_second_signer_waits_and_the_server_takes_nothing(
     expect(heading(page)).to_have_text("It is not your turn yet")
     expect(page.get_by_role("button")).to_have_count(0)
     answer = requests.post(
-        f"{suite.base_url}/s/{second['slug']}/values", json={"request_id": "early", "values": {}}, timeout=30
+        f"{suite.base_url}/s/{second['slug']}/values", json={"request_id": "early", "values": {}}, timeout=120
     )
     assert answer.status_code == 403
     signer = Signer(open_page(f"/s/{first['slug']}"))
@@ -156,12 +156,14 @@ def test_escape_leaves_the_question_whether_to_decline(suite: RunningSuite, open
 
 def test_time_is_over_also_for_an_open_page(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
     watch.expected.append("422")
-    ends = now() + timedelta(seconds=6)
-    path = one_signer(suite, field("A", line=0), field("B", line=2), expire_at=iso(ends))
-    page = open_page(path)
+    made = template(suite, field("A", line=0), field("B", line=2))
+    (party,) = invite(suite, made, expire_at=iso(now() + timedelta(days=1)))
+    page = open_page(f"/s/{party['slug']}")
     signer = Signer(page)
     expect(page.get_by_text("Please sign by")).to_be_visible()
     signer.start()
+    ends = now() + timedelta(seconds=2)
+    suite.api("PUT", f"/submissions/{party['submission_id']}", {"expire_at": iso(ends)})
     wait_until(lambda: now() > ends, what="the expiry")
     signer.fill("A", "too late")
     expect(heading(page)).to_have_text("The time to sign is over")
@@ -218,16 +220,16 @@ def test_a_finished_document_can_be_read_in_the_browser(suite: RunningSuite, ope
     signer.start()
     signer.field("A").fill("x")
     signer.complete()
-    expect(page.get_by_role("link", name="Download the audit trail")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("link", name="Download the audit trail")).to_be_visible()
     page.reload()
     expect(page.get_by_role("link", name="Download “agreement”")).to_be_visible()
     address = page.get_by_role("link", name="Download “agreement”").get_attribute("href")
-    answer = requests.get(suite.base_url + str(address), timeout=30)
+    answer = requests.get(suite.base_url + str(address), timeout=120)
     assert answer.headers["Content-Type"] == "application/pdf"
     assert answer.headers["Content-Disposition"].startswith("inline")
-    part = requests.get(suite.base_url + str(address), headers={"Range": "bytes=0-4"}, timeout=30)
+    part = requests.get(suite.base_url + str(address), headers={"Range": "bytes=0-4"}, timeout=120)
     assert (part.status_code, part.content) == (206, b"%PDF-")
-    head = requests.head(suite.base_url + str(address), timeout=30)
+    head = requests.head(suite.base_url + str(address), timeout=120)
     assert (head.status_code, head.headers["Content-Length"]) == (200, str(len(answer.content)))
 
 

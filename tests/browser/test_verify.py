@@ -8,7 +8,7 @@ import pytest
 import requests
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch, complaints
 from tests.browser.form.test_small_phone import SMALL, WIDER
 from tests.browser.forms import field, one_signer
 from tests.support.services.suite import RunningSuite, wait_until
@@ -33,17 +33,17 @@ def sealed(suite: RunningSuite) -> dict[str, Any]:
     path = one_signer(suite, field("Name"), name="Lease of a flat")
     slug = path.rpartition("/")[2]
     submitter = next(one for one in suite.api("GET", "/submitters", params={"slug": slug})["data"])
-    shown = requests.get(f"{suite.base_url}{path}/form", timeout=30).json()
+    shown = requests.get(f"{suite.base_url}{path}/form", timeout=120).json()
     values = {one["uuid"]: "Ann" for one in shown["fields"]}
     body = {"values": values, "request_id": "verify-1", "shown": shown.get("shown")}
-    requests.post(f"{suite.base_url}{path}/complete", json=body, timeout=30).raise_for_status()
+    requests.post(f"{suite.base_url}{path}/complete", json=body, timeout=120).raise_for_status()
 
     def done() -> dict[str, Any] | None:
         found: dict[str, Any] = suite.api("GET", f"/submissions/{submitter['submission_id']}")
         return found if found["status"] == "completed" else None
 
     submission: Any = wait_until(done, what="the sealing")
-    file = requests.get(submission["documents"][0]["url"], timeout=30).content
+    file = requests.get(submission["documents"][0]["url"], timeout=120).content
     return {"submission": submission, "file": file, "path": path}
 
 
@@ -56,16 +56,16 @@ def choose(page: Page, name: str, data: bytes) -> None:
 def test_a_chosen_file_is_recognised(sealed: dict[str, Any], open_page: OpenPage, viewport: Any) -> None:
     page = open_page("/verify", viewport)
     expect(page.get_by_role("heading", level=1)).to_have_text("Check a document")
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     choose(page, "lease.pdf", sealed["file"])
     expect(page.get_by_role("heading", level=1)).to_have_text("Sealed here, and unchanged")
     expect(page.locator("#result")).to_contain_text(str(sealed["submission"]["id"]))
     expect(page).to_have_title("Sealed here, and unchanged")
-    assert page.evaluate(WIDER) == []
-    assert page.evaluate(SMALL_TARGETS) == []
+    assert complaints(page, WIDER) == []
+    assert complaints(page, SMALL_TARGETS) == []
     choose(page, "changed.pdf", sealed["file"] + b"\n% more\n")
     expect(page.get_by_role("heading", level=1)).to_have_text("Changed after it was sealed")
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
 
 
 def test_a_file_that_is_too_large_is_said_in_words(
@@ -79,7 +79,7 @@ def test_a_file_that_is_too_large_is_said_in_words(
     page.get_by_label("PDF file").set_input_files(large)
     page.get_by_role("button", name="Check this file").click()
     expect(page.get_by_role("alert")).to_have_text("This file is larger than 25 MB.")
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     choose(page, "lease.pdf", sealed["file"])
     expect(page.get_by_role("heading", level=1)).to_have_text("Sealed here, and unchanged")
 

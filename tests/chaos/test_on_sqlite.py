@@ -16,4 +16,4 @@ def test_nothing_is_lost_and_nothing_is_done_twice(workspace: Path) -> None:
     """``python -m tests.chaos --database sqlite --seed ...`` draws others."""
     report = short_run(workspace / "chaos-sqlite", "sqlite", seed=SEED)
     assert report.clean, report.text()
-    assert report.counts["completed"] > 5, report.text()
+    assert report.counts["completed"] > 2, report.text()

@@ -42,7 +42,7 @@ def test_the_reason_is_asked_for_kept_and_printed(suite: RunningSuite, open_page
     signer.complete()
 
     link = page.get_by_role("link", name="Download “agreement”")
-    expect(link).to_be_visible(timeout=60_000)
+    expect(link).to_be_visible()
     sealed, audit = tmp_path / "sealed.pdf", tmp_path / "audit.pdf"
     for name, target in (("Download “agreement”", sealed), ("Download the audit trail", audit)):
         with page.expect_download() as download:

@@ -244,12 +244,12 @@ def previews(suite: RunningSuite, submission_id: int) -> list[Image.Image]:
     found = [Image.open(io.BytesIO(fetched(f"{address}{number}"))).convert("RGB") for number in (1, 2, 3)]
     boxed = Image.open(io.BytesIO(fetched(f"{address}3&fields=true")))
     assert compared(found[2], boxed).ink > compared(found[2], found[2]).ink * 1.5
-    assert requests.get(f"{address}4", timeout=30).status_code == 422
+    assert requests.get(f"{address}4", timeout=120).status_code == 422
     return found
 
 
 def fetched(url: str) -> bytes:
-    answer = requests.get(url, timeout=30)
+    answer = requests.get(url, timeout=120)
     assert answer.status_code == 200, answer.text[:500]
     return answer.content
 

@@ -4,10 +4,10 @@ import pytest
 import requests
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import OpenPage, Watch
+from tests.browser.conftest import OpenPage, Watch, complaints
 from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signer import Signer
-from tests.support.services.suite import RunningSuite
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +20,15 @@ WIDER = """() => [document.documentElement, ...document.querySelectorAll(".panel
 
 
 def above_the_buttons(page: Page, what: Locator) -> bool:
-    """It is seen whole: below the top of the form, above its buttons."""
-    box, screen, buttons = (edges(each) for each in (what, page.locator(".panel__screen"), page.locator(".buttons")))
-    return screen["top"] - 1 <= box["top"] and box["bottom"] <= buttons["top"] + 1
+    """Whether it comes to be seen whole: below the top of the form, above its buttons."""
+
+    def seen() -> bool:
+        box, screen, buttons = (
+            edges(each) for each in (what, page.locator(".panel__screen"), page.locator(".buttons"))
+        )
+        return screen["top"] - 1 <= box["top"] and box["bottom"] <= buttons["top"] + 1
+
+    return wait_until(seen, what="what is looked for to be seen whole")
 
 
 def edges(what: Locator) -> dict[str, float]:
@@ -36,24 +42,24 @@ def test_a_long_word_widens_no_page(suite: RunningSuite, open_page: OpenPage) ->
     (row,) = invite(suite, made, submitter_0=person)
     page = open_page(f"/s/{row['slug']}", SMALL)
     signer = Signer(page)
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     signer.start()
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     signer.fill(WORD, WORD)
     expect(page.get_by_role("link", name="Change")).to_be_in_viewport()
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     signer.complete()
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     submission, shared = (
         suite.api("GET", f"/submissions/{row['submission_id']}"),
         suite.api("GET", f"/templates/{made}"),
     )
     for path in (f"/e/{submission['slug']}", f"/d/{shared['slug']}", "/dev/mail"):
         page.goto(suite.base_url + path)
-        assert page.evaluate(WIDER) == [], path
+        assert complaints(page, WIDER) == [], path
     page.locator("a.mails__item", has_text="Contract").first.click()
     expect(page.get_by_role("heading", name="As text")).to_be_visible()
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
 
 
 def test_what_is_asked_for_and_what_is_wrong_with_it_are_seen(suite: RunningSuite, open_page: OpenPage) -> None:
@@ -78,7 +84,9 @@ def test_what_is_asked_for_and_what_is_wrong_with_it_are_seen(suite: RunningSuit
     page.set_viewport_size(KEYBOARD_OPEN)
     reason.scroll_into_view_if_needed()
     reason.focus()
-    assert edges(reason)["bottom"] <= edges(page.locator(".dialog .buttons"))["top"]
+    wait_until(
+        lambda: edges(reason)["bottom"] <= edges(page.locator(".dialog .buttons"))["top"], what="the reason to be seen"
+    )
 
 
 def test_a_reason_for_signing_that_is_missing_is_seen(suite: RunningSuite, open_page: OpenPage) -> None:
@@ -134,10 +142,11 @@ def test_a_day_with_a_time_fits_a_zoomed_form_and_the_header_covers_nothing(
     path = one_signer(suite, moment, name=" ".join(["A name of several lines"] * 9))
     page = open_page(path, {"width": 640, "height": 400})
     Signer(page).start()
-    assert page.evaluate(WIDER) == []
+    assert complaints(page, WIDER) == []
     page.set_viewport_size({"width": 1280, "height": 800})
     page.mouse.wheel(0, 2_000)
-    assert edges(page.locator(".panel"))["top"] >= edges(page.locator(".top"))["bottom"]
+    panel, top = page.locator(".panel"), page.locator(".top")
+    wait_until(lambda: edges(panel)["top"] >= edges(top)["bottom"], what="the form to be below the header")
 
 
 def test_who_has_no_address_is_promised_no_mail(suite: RunningSuite, open_page: OpenPage) -> None:
@@ -152,5 +161,5 @@ def test_who_has_no_address_is_promised_no_mail(suite: RunningSuite, open_page: 
     signer.fill("A", "x")
     signer.complete()
     assert "e-mail" not in signer.page.inner_text("main")
-    polled = requests.get(f"{suite.base_url}/s/{first['slug']}", timeout=30).text
+    polled = requests.get(f"{suite.base_url}/s/{first['slug']}", timeout=120).text
     assert 'data-others="done.others_without_email"' in polled

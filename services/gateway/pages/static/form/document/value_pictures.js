@@ -1,6 +1,6 @@
 // Values as they will be on paper: the server draws them with the layout of the sealed file, and here the pictures are laid over
 // the pages in place of the boxes' own words. Those stand there until a picture has come, and when there is no network.
-import { answersBody, pause, post, Refused } from "../server/calls.js";
+import { answersBody, pause, post, Refused, TIMEOUT } from "../server/calls.js";
 import { reasonText, timeZone } from "../completing.js";
 import { isEmpty } from "../values/conditions.js";
 import { el } from "../dom.js";
@@ -22,6 +22,7 @@ export class ValuePictures {
   #timer = null;
   #changedAt = null;
   #running = null;
+  #asked = null; // ends what is under way
   #stopped = false;
   #width = 0;
 
@@ -52,11 +53,12 @@ export class ValuePictures {
   }
 
   /** Nothing more is asked for: the form is about to be completed, and then has nothing more to draw. What is under way is
-      waited for a moment. */
+      waited for a moment, and no longer: a form that is completed is drawn for nobody. */
   async stop() {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await Promise.race([this.#running, new Promise((resolve) => setTimeout(resolve, LAST))]);
+    this.#asked?.abort();
   }
 
   resume() {
@@ -116,15 +118,20 @@ export class ValuePictures {
     if (!boxes.length) return;
     const areas = boxes.map(({ field, number }) => [field.uuid, number]);
     const body = { ...answersBody(this.state.unsaved()), areas, width: this.#width, time_zone: timeZone() };
+    const asked = new AbortController();
+    const timer = setTimeout(() => asked.abort(), TIMEOUT);
+    this.#asked = asked;
     try {
-      const answer = await post("drawing", body);
+      const answer = await post("drawing", body, { signal: asked.signal });
       await Promise.all(answer.areas.map((area, index) => this.#lay(boxes[index], wanted[index], area)));
       this.#judge(new Set(boxes.map(({ field }) => field)));
     } catch (error) {
       for (const box of boxes) this.#showWords(box);
       // What was refused is not asked for again as it is; the page hears of it when it saves.
       if (error instanceof Refused) boxes.forEach((box, index) => (box.shown = wanted[index]));
-      else await pause(AGAIN);
+      else if (!this.#stopped) await pause(AGAIN);
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -1,7 +1,7 @@
 // The calls to the server, under the address of this page.
 
 const HERE = location.pathname.replace(/\/$/, "");
-const TIMEOUT = 40_000;
+export const TIMEOUT = 40_000;
 const UPLOAD_TIMEOUT = 180_000;
 const REASON = "reason:";
 
@@ -59,10 +59,17 @@ export function news(known, shown) {
 
 export const get = (name) => call(name, { method: "GET" }, TIMEOUT);
 
-export const post = (name, body, { keepalive = false } = {}) =>
+/** Whoever gives a `signal` sees to it themselves that nobody waits for ever. */
+export const post = (name, body, { keepalive = false, signal } = {}) =>
   call(
     name,
-    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ shown: page.shown, ...body }), keepalive },
+    {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ shown: page.shown, ...body }),
+      keepalive,
+      signal,
+    },
     TIMEOUT,
   );
 
@@ -128,7 +135,7 @@ async function call(name, options, timeout, silent = []) {
     answer = await fetch(`${HERE}/${name}`, {
       ...options,
       headers: { Accept: "application/json", ...options.headers },
-      signal: AbortSignal.timeout?.(timeout),
+      signal: options.signal ?? AbortSignal.timeout?.(timeout),
     });
   } catch (error) {
     throw new Unreachable(String(error));
