@@ -111,7 +111,7 @@ def bundled_fonts() -> list[BundledFont]:
     fonts = []
     for path in sorted(FONTS.glob("*.ttf")):
         names = TTFont(path)["name"]
-        if "SIL Open Font License, Version 1.1" not in names.getDebugName(13):
+        if "SIL Open Font License Version 1.1" not in names.getDebugName(13).replace(",", ""):
             raise SystemExit(
                 f"{path.name} is not under the SIL Open Font License: say in deploy/make_notice.py what it is under"
             )

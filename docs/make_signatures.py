@@ -1,4 +1,4 @@
-"""Makes docs/signatures.md with docs/signatures/*.png: which letters of a typed signature are written in which font.
+"""Makes docs/signatures.md with docs/signatures/*.png: the font of each letter of a typed signature, and the styles.
 
 .venv/bin/python -m docs.make_signatures
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from services.rendering.jobs.drawing.signature_image import draw_signature
+from services.rendering.jobs.drawing.signature_image import draw_signature, draw_styles
 from services.rendering.jobs.text.fonts import HANDS, SCRIPT_FAMILY, Face
 from services.rendering.jobs.text.shaping import paragraphs
 
@@ -23,6 +23,20 @@ in the first of these fonts that has all of its letters. When none has, each wor
 the word; what is in none of them is drawn in Noto's upright or italic letters. The fonts are in `services/rendering/fonts`
 (SIL Open Font License), but for Noto Nastaliq, which is Debian's.
 
+"""
+
+
+STYLED = "styles"
+"""The picture of all styles: a name in each row."""
+
+STYLES_HEAD = """
+## Styles
+
+A signer who types chooses one of five styles. They are drawn by the service that draws the sealed file, and what is seen is
+what is sealed. Each style has fonts of its own; where none of them has the letters of the name, it forms those of the usual
+font in another way, so that five different signatures are offered in every script.
+
+![The five styles in eleven scripts](signatures/styles.png)
 """
 
 
@@ -58,11 +72,37 @@ SPECIMENS = (
 )
 
 
+STYLED_NAMES = (
+    "Jane van Doe",
+    "Юлія Коваль",
+    "Αλέξης Παππάς",
+    "محمد علي شريف",
+    "שרה הלוי",
+    "प्रिया शर्मा",
+    "สมชาย ใจดี",
+    "田中さくら",
+    "王小明",
+    "张伟",
+    "김민준",
+)
+
+
 def used(name: str) -> list[str]:
     """The fonts of a signature, each once, in reading order."""
     return list(
         dict.fromkeys(cluster.font.name for line in paragraphs(name, Face(SCRIPT_FAMILY)) for cluster in line.clusters)
     )
+
+
+def styles() -> Image.Image:
+    """Names of different scripts, each in the five styles."""
+    sheet = Image.new("L", (5 * WIDE // 2, len(STYLED_NAMES) * HIGH), 255)
+    for row, name in enumerate(STYLED_NAMES):
+        for column, data in enumerate(draw_styles(name)):
+            one = Image.open(io.BytesIO(data)).convert("L")
+            one.thumbnail((WIDE // 2 - 20, HIGH - 12), Image.Resampling.LANCZOS)
+            sheet.paste(one, (column * WIDE // 2 + 10, row * HIGH + 6))
+    return sheet.quantize(GREYS)
 
 
 def picture(specimen: Specimen) -> Image.Image:
@@ -81,7 +121,7 @@ def page() -> str:
         f"| {specimen.name} | ![{specimen.file}](signatures/{specimen.file}.png) |\n"
         for specimen in SPECIMENS
     ]
-    return HEAD + "| Letters | Font | Name | Signature |\n|---|---|---|---|\n" + "".join(rows)
+    return HEAD + "| Letters | Font | Name | Signature |\n|---|---|---|---|\n" + "".join(rows) + STYLES_HEAD
 
 
 if __name__ == "__main__":
@@ -90,4 +130,5 @@ if __name__ == "__main__":
         old.unlink()
     for specimen in SPECIMENS:
         picture(specimen).save(FOLDER / f"{specimen.file}.png", optimize=True)
+    styles().save(FOLDER / f"{STYLED}.png", optimize=True)
     PAGE.write_text(page(), encoding="utf-8")

@@ -144,10 +144,27 @@ class PrepareImage(Tolerant):
     type: FieldType
 
 
+SIGNATURE_STYLES = 5
+"""Handwritten styles that a typed signature can have."""
+
+
 class DrawSignature(Tolerant):
-    """A typed name as a picture in a script font (other scripts than Latin fall back to a font that has them)."""
+    """A typed name as a picture in a handwritten ``style``, from 1: as DRAW_SIGNATURE_STYLES has shown them."""
 
     text: str
+    style: int = Field(default=1, ge=1, le=SIGNATURE_STYLES)
+
+
+class DrawSignatureStyles(Tolerant):
+    """A typed name, to be shown in each style."""
+
+    text: str
+
+
+class SignatureStyles(Tolerant):
+    """``pictures``: a PNG in base64 for each style, small, black on white, of the picture that DRAW_SIGNATURE makes."""
+
+    pictures: list[str]
 
 
 class CheckText(Tolerant):
@@ -550,6 +567,7 @@ READ_TEXT = Rpc("rendering", "read_text", ReadText, BlobRef, timeout=25)
 DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
+DRAW_SIGNATURE_STYLES = Rpc("rendering", "draw_signature_styles", DrawSignatureStyles, SignatureStyles, timeout=15)
 CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=10)
 DRAW_VALUES = Rpc("rendering", "draw_values", DrawValues, DrawnValues, timeout=10)
 CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)

@@ -794,6 +794,12 @@ class PrepareImage:
     type: FieldType
 
 
+@dataclass(frozen=True)
+class TypedSignature:
+    text: str
+    style: int
+
+
 VERIFY = Task("verify", Verify, Verification)
 SEAL_MATERIAL = Task("seal_material", FindSealMaterial, SealMaterial)
 COMBINE = Task("combine", Combine, Combined)
@@ -802,6 +808,7 @@ DRAW_PAGE = Task("draw_page", DrawPage, OneFile)
 READ_TEXT = Task("read_text", ReadText, TextRead)
 DRAW_VALUES = Task("draw_values", DrawAreas, list[DrawnArea])
 PREPARE_IMAGE = Task("prepare_image", PrepareImage, OneFile)
-DRAW_SIGNATURE = Task("draw_signature", str, OneFile)
+DRAW_SIGNATURE = Task("draw_signature", TypedSignature, OneFile)
+DRAW_SIGNATURE_STYLES = Task("draw_signature_styles", str, list[str])
 CHECK_TEXT = Task("check_text", list[str], list[str])
 CHECK_VALUES = Task("check_values", CheckValues, dict[str, str])

@@ -216,7 +216,11 @@ class RenderingService:
 
     @handles(rpc.DRAW_SIGNATURE)
     def draw_signature(self, request: rpc.DrawSignature) -> BlobRef:
-        return self.context.blobs.put(self.context.renderer.draw_signature(request.text), PNG, INCOMING)
+        return self.context.blobs.put(self.context.renderer.draw_signature(request.text, request.style), PNG, INCOMING)
+
+    @handles(rpc.DRAW_SIGNATURE_STYLES)
+    def draw_signature_styles(self, request: rpc.DrawSignatureStyles) -> rpc.SignatureStyles:
+        return rpc.SignatureStyles(pictures=self.context.renderer.draw_signature_styles(request.text))
 
     @handles(rpc.CHECK_TEXT)
     def check_text(self, request: rpc.CheckText) -> rpc.UndrawableText:

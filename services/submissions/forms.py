@@ -35,6 +35,8 @@ from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
 from services.submissions.storage.one_time_codes import Challenge
 
+_STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -69,6 +71,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
         page.completed_redirect_url = _redirect(opened)
         page.receipt = statements.receipt_of(session, opened.submitter.id)
         page.copies = copies.offered(opened.row, opened.snapshot, opened.submitters)
+        page.signed = _signed(session, opened, links)
         page.identity = kept.signer if (kept := confirming.of(opened.submitter.confirmation)) is not None else None
     return page
 
@@ -407,6 +410,30 @@ def _documents(
             )
         )
     return documents, never
+
+
+def _signed(session: Session, opened: Opened, links: FileLinks) -> rpc.form.SignedSummary | None:
+    """Return what this signer has completed, for them to see what it was; None for who had nothing to do."""
+    submitter = opened.submitter
+    if submitter.completed_at is None or present.acts_as(submitter) is ActsAs.VIEWER:
+        return None
+    done = {uuid: value for other in opened.submitters if other.completed_at for uuid, value in other.values.items()}
+    documents, _ = _documents(opened.snapshot, frozenset(), done, links)
+    fields = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
+    drawn = sorted(
+        (field for field in fields if field.uuid in submitter.values and field.type in _STROKES),
+        key=lambda field: field.type is not FieldType.SIGNATURE,
+    )
+    pictures = {row.uuid: row for row in store.attachments_of(session, [opened.row.id])} if drawn else {}
+    made = (pictures.get(str(submitter.values[field.uuid])) for field in drawn)
+    picture = next((row for row in made if row is not None), None)
+    return rpc.form.SignedSummary(
+        at=submitter.completed_at,
+        time_zone=submitter.visit.get("time_zone") or Account.model_validate(opened.snapshot.account).time_zone,
+        name=submitter.name or submitter.email or submitter.phone or submitter.role,
+        documents=[document.name for document in documents],
+        picture=queries.attachment(picture, links) if picture is not None else None,
+    )
 
 
 def _redirect(opened: Opened) -> str | None:

@@ -10,7 +10,7 @@ import os
 import socket
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,16 @@ class Browser(ABC):
     @abstractmethod
     def screenshot(self) -> bytes:
         """What is seen, as PNG."""
+
+    def draw(self, points: Sequence[tuple[float, float]]) -> None:
+        """One stroke of the mouse as fast as it goes: a single event at each of the points, pixels of the window."""
+        moves = [{"type": "pointerMove", "x": round(x), "y": round(y), "duration": 0} for x, y in points]
+        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
+        self._act([{"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}])
+
+    @abstractmethod
+    def _act(self, actions: list[dict[str, Any]]) -> None:
+        """WebDriver's actions."""
 
     @abstractmethod
     def _click(self, element: str) -> None: ...
@@ -115,6 +125,9 @@ class Firefox(Browser):
     def screenshot(self) -> bytes:
         return base64.b64decode(self._call("WebDriver:TakeScreenshot", full=False)["value"])
 
+    def _act(self, actions: list[dict[str, Any]]) -> None:
+        self._call("WebDriver:PerformActions", actions=actions)
+
     def _click(self, element: str) -> None:
         self._call("WebDriver:ElementClick", id=element)
 
@@ -168,6 +181,9 @@ class WebKit(Browser):
 
     def screenshot(self) -> bytes:
         return base64.b64decode(self._call("GET", "/screenshot"))
+
+    def _act(self, actions: list[dict[str, Any]]) -> None:
+        self._call("POST", "/actions", {"actions": actions})
 
     def _click(self, element: str) -> None:
         self._call("POST", f"/element/{element}/click", {})

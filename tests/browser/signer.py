@@ -56,7 +56,9 @@ class Signer:
         self.is_done()
 
     def is_done(self) -> None:
-        expect(self.page.get_by_role("heading", level=1)).to_contain_text("you have signed", ignore_case=True)
+        expect(self.page.get_by_role("heading", level=1)).to_contain_text(
+            "you have signed", ignore_case=True, timeout=60_000
+        )
 
     def sees_problem(self, text: str) -> None:
         expect(self.page.get_by_role("alert").filter(has_text=text)).to_be_visible()

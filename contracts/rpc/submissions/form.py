@@ -79,6 +79,17 @@ class Copies(Tolerant):
     parties: int
 
 
+class SignedSummary(Tolerant):
+    """What a signer has completed: when, in their time zone, by what name, which documents; the picture that they signed with,
+    or their initials where there was no signature."""
+
+    at: datetime
+    time_zone: str
+    name: str
+    documents: list[str]
+    picture: Attachment | None = None
+
+
 class SigningForm(Tolerant):
     """The content of the signing page. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
     ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
@@ -94,7 +105,7 @@ class SigningForm(Tolerant):
     ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
     ``confirm_with``: the signer's last step is a confirmation at this provider (``confirmation``), in place of completing.
     While it is under way ``state`` is ``confirming``: everything is as when it is ``open``, to be looked at only.
-    ``identity`` is the certificate that they signed with, once the form is completed.
+    ``identity`` is the certificate that they signed with, once the form is completed; ``signed`` what they have signed.
     ``copies``: what they may have of it until everybody has completed; None before, when it is sealed, and where the sender
     wants none.
     """
@@ -133,6 +144,7 @@ class SigningForm(Tolerant):
     acts_as: str | None = None
     identity: SignerCertificate | None = None
     copies: Copies | None = None
+    signed: SignedSummary | None = None
 
 
 class SaveValues(Visit):

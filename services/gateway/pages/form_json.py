@@ -12,19 +12,22 @@ from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
 from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import ActsAs, Attachment, DocumentLink
+from services.gateway.pages.answering import autocomplete
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.markdown import block_html, inline_html, plain
 from services.gateway.pages.texts import APPROVAL, STATEMENT
 
+_SHOWN_OTHERWISE = {"documents", "fields", "attachments", "results", "audit_log_url", "signed"}
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
 
 
 def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Section) -> dict[str, Any]:
     """Return what the page's script starts from."""
     labels = _labels(form.fields, texts)
+    offered = autocomplete.tokens(form.fields, {uuid: text for uuid, (text, _) in labels.items()})
     redirect = web_address(form.completed_redirect_url)
     return {
-        **form.model_dump(mode="json", exclude={"documents", "fields", "attachments", "results", "audit_log_url"}),
+        **form.model_dump(mode="json", exclude=_SHOWN_OTHERWISE),
         "documents": [
             {
                 "uuid": document.uuid,
@@ -39,9 +42,10 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Sectio
             }
             for document in form.documents
         ],
-        "fields": [_field(field, labels[field.uuid]) for field in form.fields],
+        "fields": [_field(field, labels[field.uuid], offered.get(field.uuid)) for field in form.fields],
         "attachments": [attachment_json(context, slug, attachment) for attachment in form.attachments],
         **results_json(context, form),
+        "signed_picture": _picture(context, slug, form),
         "completed_redirect_url": redirect["url"] if redirect else None,
         "consent": _consent(form),
         "statement": texts(APPROVAL if form.acts_as == ActsAs.APPROVER else STATEMENT),
@@ -118,6 +122,12 @@ def web_address(url: str | None) -> dict[str, str] | None:
     return {"url": url, "host": host}
 
 
+def _picture(context: PagesContext, slug: str, form: SigningForm) -> str | None:
+    """Return where the picture is that a completed form was signed with."""
+    picture = form.signed.picture if form.signed else None
+    return file_url(context, slug, picture.url) if picture else None
+
+
 def _consent(form: SigningForm) -> dict[str, Any] | None:
     """Return the words that the signer has to agree to, with where the terms can be read."""
     return {"text": form.consent.text, "terms": web_address(form.consent.url)} if form.consent else None
@@ -127,13 +137,14 @@ def _link(context: PagesContext, link: DocumentLink) -> dict[str, Any]:
     return {"name": link.name, "url": context.local(link.url), "sha256": link.sha256}
 
 
-def _field(field: FormField, label: tuple[str, str]) -> dict[str, Any]:
+def _field(field: FormField, label: tuple[str, str], offered: str | None) -> dict[str, Any]:
     text, title_html = label
     values = {**field.model_dump(mode="json"), "label": text}
     if not field.mine:
         public = {key: values[key] for key in _OF_OTHERS}
         return {**public, "value": None} if field.preferences.get("mask") else public
-    return {**values, "title_html": title_html, "description_html": block_html(field.description or "")}
+    description = block_html(field.description or "")
+    return {**values, "title_html": title_html, "description_html": description, "autocomplete": offered}
 
 
 def _labels(fields: list[FormField], texts: Section) -> dict[str, tuple[str, str]]:

@@ -18,6 +18,7 @@ from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import file_headers, stored_file
+from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
@@ -40,6 +41,8 @@ VERSION_LENGTH = 100
 CONFIRMING = "confirming"
 UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
 _SHOWN = ("open", CONFIRMING, "completed")
+_STYLES_AT_ONCE, _STYLES_PER_SECOND = 30, 2.0
+"""The styles of a typed name are shown whenever somebody stops typing."""
 
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
@@ -192,6 +195,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
 
 def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
     """Files for fields. The form is opened first, so that a stranger cannot fill the store or keep the machine busy."""
+    pace = Pace(_STYLES_AT_ONCE, _STYLES_PER_SECOND)
 
     @blueprint.post("/attachments")
     def attachments(slug: str) -> flask.Response:
@@ -218,8 +222,19 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         if body.get("type") not in ("signature", "initials"):
             raise _refused("type", "must be signature or initials")
         text = page_bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
-        picture: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
+        drawing = rendering.DrawSignature(text=text.strip(), style=_style(body))
+        picture: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, drawing)
         return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", picture)
+
+    @blueprint.post("/signature_styles")
+    def signature_styles(slug: str) -> flask.Response:
+        """Show a typed name in each style. Nothing is kept."""
+        pace.count(checked(slug))
+        text = page_bodies.text(page_bodies.json_object(), "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
+        _must_be_open(_open(context, slug, trusted))
+        query = rendering.DrawSignatureStyles(text=text.strip())
+        styles: rendering.SignatureStyles = context.bus.call(rendering.DRAW_SIGNATURE_STYLES, query)
+        return flask.jsonify({"pictures": [f"data:image/png;base64,{picture}" for picture in styles.pictures]})
 
     def _forget(stored: BlobRef) -> None:
         with contextlib.suppress(ServiceError):  # then the daily sweep removes it
@@ -230,6 +245,14 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
             **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
         )
         return flask.jsonify(attachment_json(context, slug, context.bus.call(submissions.form.ATTACH_FILE, command)))
+
+
+def _style(body: dict[str, Any]) -> int:
+    """``style`` of a typed signature, from 1; pages that were open before the last update send none."""
+    style = body.get("style", 1)
+    if type(style) is not int or not 1 <= style <= rendering.SIGNATURE_STYLES:
+        raise _refused("style", f"must be a whole number from 1 to {rendering.SIGNATURE_STYLES}")
+    return style
 
 
 def _page_data(

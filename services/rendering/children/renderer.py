@@ -294,8 +294,12 @@ class Renderer:
     def prepare_image(self, data: bytes, field_type: FieldType) -> bytes:
         return self._hostile(protocol.PREPARE_IMAGE, protocol.PrepareImage(data, field_type)).data
 
-    def draw_signature(self, text: str) -> bytes:
-        return self._hostile(protocol.DRAW_SIGNATURE, text).data
+    def draw_signature(self, text: str, style: int = 1) -> bytes:
+        return self._hostile(protocol.DRAW_SIGNATURE, protocol.TypedSignature(text, style)).data
+
+    def draw_signature_styles(self, text: str) -> list[str]:
+        """The typed signature in each style, small, in base64."""
+        return self._hostile(protocol.DRAW_SIGNATURE_STYLES, text)
 
     def check_text(self, texts: Sequence[str]) -> list[str]:
         """For each text the characters that no font has."""

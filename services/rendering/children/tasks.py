@@ -4,6 +4,7 @@ Libraries are imported where they are needed: a child that never sees HTML does 
 """
 
 import io
+from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -568,11 +569,19 @@ def prepare_image(request: protocol.PrepareImage) -> OneFile:
 
 
 @protocol.DRAW_SIGNATURE.done_by
-def draw_signature(text: str) -> OneFile:
+def draw_signature(request: protocol.TypedSignature) -> OneFile:
     """Draw a typed name."""
     from services.rendering.jobs.drawing.signature_image import draw_signature as draw
 
-    return OneFile(draw(text))
+    return OneFile(draw(request.text, request.style))
+
+
+@protocol.DRAW_SIGNATURE_STYLES.done_by
+def draw_signature_styles(text: str) -> list[str]:
+    """Draw a typed name in each style."""
+    from services.rendering.jobs.drawing.signature_image import draw_styles as draw
+
+    return [b64encode(picture).decode() for picture in draw(text)]
 
 
 @protocol.CHECK_TEXT.done_by

@@ -5,7 +5,7 @@ import pytest
 from deploy import make_notice
 from deploy.make_notice import DEBIAN_LICENCES, LOCKS, debian_packages, locked, services
 from deploy.suite import SERVICES
-from services.rendering.jobs.text.fonts import HANDS
+from services.rendering.jobs.text.fonts import HANDS, OTHER_HANDS
 
 
 def test_the_notice_is_of_today() -> None:
@@ -31,7 +31,7 @@ def test_every_font_of_the_repository_is_named_with_its_licence() -> None:
     licence = (make_notice.FONTS / "OFL.txt").read_text()
     for path in make_notice.FONTS.iterdir():
         assert path.name == "OFL.txt" or (stated[path.stem] == "OFL-1.1" and path.name in licence)
-    assert set(HANDS) - set(stated) == {"NotoNastaliqUrdu-Regular"}
+    assert {*HANDS, *OTHER_HANDS} - set(stated) == {"NotoNastaliqUrdu-Regular"}
 
 
 def test_every_package_states_a_licence() -> None:

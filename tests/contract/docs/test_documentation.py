@@ -228,13 +228,13 @@ def test_every_hand_of_typed_signatures_is_on_its_page() -> None:
     assert make_signatures.PAGE.read_text() == make_signatures.page(), "run python -m docs.make_signatures"
     assert {font for one in make_signatures.SPECIMENS for font in make_signatures.used(one.name)} >= set(HANDS)
     there = {path.stem for path in make_signatures.FOLDER.iterdir()}
-    assert there == {one.file for one in make_signatures.SPECIMENS}
+    assert there == {make_signatures.STYLED, *(one.file for one in make_signatures.SPECIMENS)}
 
 
-@pytest.mark.parametrize("one", make_signatures.SPECIMENS, ids=lambda one: one.file)
-def test_the_pictures_of_typed_signatures_are_what_comes_out(one: make_signatures.Specimen) -> None:
-    kept = Image.open(make_signatures.FOLDER / f"{one.file}.png").convert("L")
-    now = make_signatures.picture(one).convert("L")
+@pytest.mark.parametrize("one", [*make_signatures.SPECIMENS, None], ids=lambda one: one.file if one else "styles")
+def test_the_pictures_of_typed_signatures_are_what_comes_out(one: make_signatures.Specimen | None) -> None:
+    kept = Image.open(make_signatures.FOLDER / f"{one.file if one else make_signatures.STYLED}.png").convert("L")
+    now = (make_signatures.picture(one) if one else make_signatures.styles()).convert("L")
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(2))
     assert changed.getextrema()[1] < 40, "run python -m docs.make_signatures"  # type: ignore[operator]

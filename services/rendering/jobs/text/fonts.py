@@ -51,6 +51,24 @@ HANDS = {
 first that has all of its characters. Those after the first have Latin letters, too: of a name in two scripts nothing is in a
 font of its own."""
 
+OTHER_HANDS = {
+    "MarckScript-Regular": "Latin, Cyrillic",
+    "BadScript-Regular": "Latin, Cyrillic",
+    "Sriracha-Regular": "Latin, Thai",
+    "Dekko-Regular": "Devanagari",
+    "Amita-Regular": "Devanagari",
+    "Solitreo-Regular": "Hebrew",
+    "MaShanZheng-Regular": "Chinese, simplified characters",
+}
+"""More fonts as from a hand, for signers who choose another style (``drawing/signature_styles.py``). The name of each, and of
+those of ``HANDS``, is a family: what it lacks is drawn as in ``SCRIPT_FAMILY``."""
+
+_HANDWRITTEN = {
+    SCRIPT_FAMILY: tuple(HANDS),
+    **{name: (name, *(other for other in HANDS if other != name)) for name in (*HANDS, *OTHER_HANDS)},
+}
+"""The fonts of each family of typed signatures, in order."""
+
 _SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
 _LAST = ("Symbola_hint",)
 _COLORED = "NotoColorEmoji"
@@ -80,13 +98,17 @@ class FontsMissing(Exception):
 
 
 class Face(NamedTuple):
-    """How text should look: ``family`` is a key of ``FAMILIES``, or ``SCRIPT_FAMILY`` (which has one weight); ``language``
-    (BCP 47) decides only between the Chinese, Japanese and Korean shapes of a character."""
+    """How text should look: ``family`` is a key of ``FAMILIES``, or one of typed signatures (which has one weight);
+    ``language`` (BCP 47) decides only between the Chinese, Japanese and Korean shapes of a character."""
 
     family: str = "Helvetica"
     bold: bool = False
     italic: bool = False
     language: str = ""
+
+    @property
+    def is_handwritten(self) -> bool:
+        return self.family in _HANDWRITTEN
 
 
 class Font:
@@ -174,10 +196,10 @@ def font_for(text: str, face: Face) -> Font | None:
     return next((font for font in _chain(visible, face) if font.has(visible)), None)
 
 
-def hand_for(text: str) -> Font | None:
-    """The first font of ``HANDS`` that has every visible character of a typed signature, or of one of its words, or None."""
+def hand_for(text: str, family: str = SCRIPT_FAMILY) -> Font | None:
+    """The first font of the family that has every visible character of a typed signature, or of one of its words, or None."""
     visible = _visible(text)
-    return next((font for name in HANDS for font in _named(name) if font.has(visible)), None)
+    return next((font for name in _HANDWRITTEN[family] for font in _named(name) if font.has(visible)), None)
 
 
 def western_font(text: str, face: Face) -> Font:
@@ -245,7 +267,7 @@ def _chain(text: str, face: Face) -> Iterator[Font]:
     """The fonts to try for a cluster, lazily: most texts end at the first."""
     yield from _western(face.family, face.bold, face.italic)
     script = next((code for code in map(scripts.script, text) if code not in {"Zyyy", "Zinh", "Zzzz"}), None)
-    serifs = face.family in {"Times", SCRIPT_FAMILY}
+    serifs = face.family == "Times" or face.is_handwritten
     wide = unicodedata.east_asian_width(text[0]) in {"W", "F"}
     if script in _CJK_SCRIPTS or (script is None and wide):
         yield from _cjk(face, text, serifs)
@@ -292,15 +314,15 @@ def _cjk_face(language: str, text: str) -> int:
 @cache
 def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
     """Fonts for Latin, Greek and Cyrillic, in order; those of ``HANDS`` have other scripts as well."""
-    if family == SCRIPT_FAMILY:
-        return tuple(font for name in (*HANDS, "NotoSerif-Italic") for font in _named(name))
+    if family in _HANDWRITTEN:
+        return tuple(font for name in (*_HANDWRITTEN[family], "NotoSerif-Italic") for font in _named(name))
     kind = "NotoSerif" if family == "Times" else "NotoSans"
     return (_primary(family, bold, italic), *_named(f"{kind}-{_style(bold, italic)}"))
 
 
 @cache
 def _primary(family: str, bold: bool, italic: bool) -> Font:
-    if family == SCRIPT_FAMILY:
+    if family in _HANDWRITTEN:
         return _western(family, bold, italic)[0]
     candidates = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
     if not candidates:

@@ -90,8 +90,8 @@ def paragraphs(text: str, face: Face) -> list[Paragraph]:
     if bad := fonts.undrawable(text):
         raise Undrawable(bad)
     text = unicodedata.normalize("NFC", _DROPPED.sub("", text).replace("\t", _TAB))
-    if face.family == fonts.SCRIPT_FAMILY:
-        western = fonts.hand_for(text) or fonts.primary(face)
+    if face.is_handwritten:
+        western = fonts.hand_for(text, face.family) or fonts.primary(face)
     else:
         western = fonts.western_font("".join(set(_WESTERN.findall(text))), face)
     return [_paragraph(line, face, western) for line in _NEWLINE.split(text)]
@@ -132,7 +132,7 @@ def _simple(font: Font, character: str) -> Cluster:
 def _runs(text: str, levels: list[int], face: Face, western: Font) -> Iterator[tuple[int, int, Font]]:
     """Stretches of one font, level and script: what HarfBuzz can shape at once."""
     run: tuple[int, Font, int, str] | None = None
-    firsts = _of_words(text, face, western) if face.family == fonts.SCRIPT_FAMILY else [western] * len(text)
+    firsts = _of_words(text, face, western) if face.is_handwritten else [western] * len(text)
     for start, end in graphemes(text):
         cluster = text[start:end]
         font = _font(cluster, face, firsts[start], run[1] if run else None)
@@ -154,12 +154,12 @@ def _runs(text: str, levels: list[int], face: Face, western: Font) -> Iterator[t
 
 def _of_words(text: str, face: Face, whole: Font) -> list[Font]:
     """For each character of a typed signature the font that has all of its word: ``whole``, when that has all of the text."""
-    if whole is fonts.hand_for(text):
+    if whole is fonts.hand_for(text, face.family):
         return [whole] * len(text)
     return [
         font
         for word in _WORDS.findall(text)
-        for font in [fonts.hand_for(word) or fonts.font_for(word, face) or whole] * len(word)
+        for font in [fonts.hand_for(word, face.family) or fonts.font_for(word, face) or whole] * len(word)
     ]
 
 
@@ -181,7 +181,7 @@ def _font(cluster: str, face: Face, western: Font, previous: Font | None) -> Fon
     cut words into runs; those of emoji would be as wide as an emoji."""
     if cluster.isspace() or all(map(fonts.is_invisible, cluster)):
         return western if previous is None or previous.has_pictures else previous
-    if (face.family == fonts.SCRIPT_FAMILY or _WESTERN.match(cluster)) and western.has(cluster):
+    if (face.is_handwritten or _WESTERN.match(cluster)) and western.has(cluster):
         return western
     return fonts.font_for(cluster, face)
 

@@ -22,6 +22,12 @@ export class FormState extends EventTarget {
     /** Whom the signer names for later roles: `{ email, name, phone }` by the role's uuid. */
     this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "", phone: "" }]));
     this.drafts = drafts;
+    /** What the signer has typed as their name, for their initials. */
+    this.named = "";
+    /** Fields, by uuid, that have got what was made for another: they are not asked for again. */
+    this.adopted = new Set();
+    /** What is being made and is no answer yet: by the field's uuid a function that gives an element that shows it. */
+    this.sketches = new Map();
     /** Why an answer has no place on the document, by the field's uuid. */
     this.undrawable = new Map();
     for (const [uuid, value] of drafts.entries()) {
@@ -80,6 +86,14 @@ export class FormState extends EventTarget {
   /** It is signed and asks why. */
   needsReason(field) {
     return Boolean(field.reasons?.length) && !isEmpty(this.value(field.uuid)) && !this.reason(field);
+  }
+
+  /** Shows what is being made for `fields` in their places, and nowhere else; null shows nothing. */
+  sketch(fields, make) {
+    const uuids = make ? fields.map(({ uuid }) => uuid) : [];
+    const changed = new Set([...this.sketches.keys(), ...uuids]);
+    this.sketches = new Map(uuids.map((uuid) => [uuid, make]));
+    for (const uuid of changed) this.dispatchEvent(new CustomEvent("sketched", { detail: this.byUuid.get(uuid) }));
   }
 
   /** Whether a field, or a document, is there. */

@@ -6,7 +6,7 @@
 import { checkbox, multiple, radio, select } from "./choices.js";
 import { file, image } from "./files.js";
 import { cells, date, number, phone, text } from "./inputs.js";
-import { signature } from "./signature.js";
+import { signature } from "./signature/signature.js";
 import { verification } from "./verification.js";
 
 export const CONTROLS = {

@@ -9,8 +9,8 @@ const LINE_HEIGHT = 1.5;
 
 export function text(field, context) {
   return hasRoomForLines(field, context.state.form)
-    ? typed(el("textarea", { rows: 4, autocapitalize: "sentences", dir: "auto" }), context)
-    : typed(el("input", { type: "text", dir: "auto" }), context);
+    ? typed(el("textarea", { rows: 4, autocapitalize: "sentences", dir: "auto", autocomplete: field.autocomplete }), context)
+    : typed(el("input", { type: "text", dir: "auto", autocomplete: field.autocomplete }), context);
 }
 
 export function cells(field, context) {
@@ -41,7 +41,7 @@ export function date(field, context) {
   if (hasTime(field.preferences?.format)) return moment(field, context);
   const rules = field.validation ?? {};
   const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
-  const input = el("input", { type: "date", min: low, max: high ?? "9999-12-31" });
+  const input = el("input", { type: "date", min: low, max: high ?? "9999-12-31", autocomplete: field.autocomplete });
   const control = typed(input, context);
   const today = el("button", { type: "button", class: "button button--small" }, t("date.today"));
   today.addEventListener("click", () => {

@@ -61,6 +61,7 @@ export class DocumentView {
       this.state.fields.forEach((field) => this.refresh(field));
       for (const { fields } of this.#pages) for (const { node, place: where } of fields) tell(node, where, this.state);
     });
+    state.addEventListener("sketched", ({ detail }) => this.refresh(detail));
     this.pagePictures.ready.then(() => this.#pages.forEach(({ sheet }) => this.nearness.observe(sheet)));
   }
 
@@ -249,6 +250,7 @@ export class DocumentView {
     const value = this.state.value(field.uuid);
     if (field.type === "strikethrough") return [strike(area)];
     if (field.type === "dutystamp") return [el("span", { class: "box__hint" }, t("kind.dutystamp"))];
+    if (isEmpty(value) && this.state.sketches.has(field.uuid)) return [sketch(this.state.sketches.get(field.uuid)())];
     if (isEmpty(value) && !field.display) return isStep(field) ? [hint(field)] : [];
     if (PICTURES.has(field.type)) return this.#pictureOf(value);
     if (field.type === "file") return this.#filesOf(value);
@@ -305,6 +307,11 @@ function lookOf(node, field) {
 function hint(field) {
   const words = { signature: t("document.sign_here"), initials: t("document.initials_here") };
   return el("span", { class: "box__hint" }, words[field.type] ?? (field.type === "checkbox" ? "" : field.label));
+}
+
+function sketch(node) {
+  node.classList.add("box__picture");
+  return node;
 }
 
 /** What is to be paid leads to where it is paid; the form has the same link for the keyboard. */

@@ -64,6 +64,7 @@ export class Panel {
   /** Asks for `field`; `problem` says what is wrong with the answer that is there. */
   ask(field, problem = this.#serverProblems.get(field.uuid) ?? this.state.undrawable.get(field.uuid) ?? "") {
     this.leave();
+    this.state.sketch([], null);
     this.#field = field;
     this.#screen = "field";
     this.#uncommitted = false;
@@ -76,6 +77,7 @@ export class Panel {
 
   review() {
     this.leave();
+    this.state.sketch([], null);
     this.#field = null;
     this.#uncommitted = false;
     this.#screen = "review";
@@ -182,6 +184,8 @@ export class Panel {
       onInput: (value) => this.state.set(field.uuid, value),
       onBusy: (busy) => this.#field === field && this.#setBusy(busy),
       onProblem: (text) => this.#field === field && this.#say(text),
+      onSketch: (fields, make) => this.#field === field && this.state.sketch(fields, make),
+      onAdopted: (places, value) => this.#adopt(places, value),
       onUncommitted: (uncommitted) => {
         this.#uncommitted = uncommitted;
         if (uncommitted) this.#say("");
@@ -190,6 +194,15 @@ export class Panel {
       beforeLeaving: () => this.beforeLeaving(),
       onLabels: () => this.#field === field && this.#nameControl(),
     };
+  }
+
+  /** What was made for one field goes into others as well, which are then not asked for one by one. */
+  #adopt(places, value) {
+    for (const place of places) {
+      this.state.set(place.uuid, value);
+      this.state.adopted.add(place.uuid);
+      this.#save(place);
+    }
   }
 
   #title(field, id) {
@@ -275,7 +288,7 @@ export class Panel {
     const field = this.#field;
     if (!(await this.finishStep())) return;
     const steps = this.state.steps();
-    const following = steps[steps.indexOf(field) + 1];
+    const following = steps.slice(steps.indexOf(field) + 1).find(({ uuid }) => !this.state.adopted.has(uuid));
     if (following) this.ask(following);
     else this.review();
   }

@@ -16,7 +16,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     { class: "review" },
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
     el("p", {}, [tFor(state.form, steps.length ? "review.intro" : "review.nothing"), confirmsNext(state.form)].filter(Boolean).join(" ")),
-    el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
+    el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange)), filledDates(state)),
     state.payments().map(payment),
     state.form.invites.length ? inviteFields(state) : null,
     state.form.consent ? consentBox(state) : null,
@@ -39,6 +39,14 @@ function answer(state, field, onChange) {
     onChange(field);
   });
   return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, proved ? null : change));
+}
+
+/** Dates that are filled in without being asked for: signers see what they sign. */
+function filledDates(state) {
+  const dates = state.fields.filter((field) => field.mine && field.readonly && field.type === "date" && !isEmpty(state.value(field.uuid)) && state.isShown(field));
+  return dates.map((field) =>
+    el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, field.display ?? given(state, field), el("p", { class: "soft" }, t("review.filled")))),
+  );
 }
 
 /** An amount to be paid, and where: signers pay it themselves. */

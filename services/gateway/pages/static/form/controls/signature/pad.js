@@ -2,19 +2,21 @@
 //
 // Strokes are kept as fractions of the pad's width, and the pad always has the same shape, so that turning the phone or
 // zooming loses and distorts nothing: the canvas is only ever a picture of the strokes.
-import { el } from "../dom.js";
+import { el } from "../../dom.js";
+import { extent, paint } from "./pen.js";
 
 const SHAPE = 5 / 2;
 const INK = { black: "#101828", blue: "#123a8c", white: "#101828" };
-const PEN = 0.0085; // of the pad's width
 const SMALLEST = 0.06;
 const STRAIGHT = 0.012;
 const EXPORTED_WIDTH = 1200;
 const MARGIN = 0.02;
+const PALM = 90; // pixels across: no finger touches so wide
 
 export class Pad {
   strokes = [];
   #drawing = null;
+  #hasPen = false;
 
   constructor({ color, onChange, describedBy }) {
     this.ink = INK[color] ?? INK.black;
@@ -24,7 +26,7 @@ export class Pad {
     this.node.style.aspectRatio = String(SHAPE);
     this.canvas.addEventListener("pointerdown", (event) => this.#begin(event));
     this.canvas.addEventListener("pointermove", (event) => this.#go(event));
-    for (const end of ["pointerup", "pointercancel"]) this.canvas.addEventListener(end, (event) => this.#end(event));
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) this.canvas.addEventListener(end, (event) => this.#end(event));
     this.observer = new ResizeObserver(() => this.#resize());
     this.observer.observe(this.node);
   }
@@ -34,11 +36,14 @@ export class Pad {
   }
 
   clear() {
+    this.#drawing = null;
     this.strokes = [];
     this.#changed();
   }
 
+  /** Takes the last stroke away. */
   undo() {
+    if (this.#drawing) return;
     this.strokes.pop();
     this.#changed();
   }
@@ -54,6 +59,11 @@ export class Pad {
 
   /** The strokes alone, cut to their extent, on nothing, as a PNG. */
   picture() {
+    return new Promise((resolve) => this.drawing().toBlob(resolve, "image/png"));
+  }
+
+  /** The same as an element that shows it. */
+  drawing() {
     const { left, top, width, height } = extent(this.strokes);
     const scale = EXPORTED_WIDTH / Math.max(width + 2 * MARGIN, 0.5);
     const canvas = document.createElement("canvas");
@@ -61,34 +71,54 @@ export class Pad {
     canvas.height = Math.ceil((height + 2 * MARGIN) * scale);
     const context = canvas.getContext("2d");
     context.translate((MARGIN - left) * scale, (MARGIN - top) * scale);
-    paint(context, this.strokes, scale, this.ink);
-    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    for (const stroke of this.strokes) paint(context, stroke, scale, this.ink);
+    return canvas;
   }
 
   #point(event) {
     const box = this.canvas.getBoundingClientRect();
-    return { x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.width };
+    const point = { x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.width, time: event.timeStamp };
+    // A pen that does not feel how hard it is pressed says 0.5 all the time.
+    return event.pointerType === "pen" && event.pressure !== 0.5 ? { ...point, pressure: event.pressure } : point;
   }
 
+  /** A pen takes the pad from the hand that lies on it, whichever touched it first. */
   #begin(event) {
-    if (event.button > 0 || this.#drawing !== null) return;
+    const isPen = event.pointerType === "pen";
+    const isHand = event.pointerType === "touch" && (this.#hasPen || Math.max(event.width, event.height) > PALM);
+    const takesOver = isPen && this.#drawing?.isTouch;
+    if (event.button > 0 || isHand || (this.#drawing && !takesOver)) return;
     event.preventDefault();
+    if (takesOver) this.strokes.pop();
+    this.#hasPen ||= isPen;
     this.canvas.setPointerCapture(event.pointerId);
-    this.#drawing = event.pointerId;
+    this.#drawing = { id: event.pointerId, isTouch: event.pointerType === "touch" };
     this.strokes.push([this.#point(event)]);
     this.#changed();
   }
 
+  /** Every place where the pointer was, also between two frames: the peaks of a fast stroke are there. */
   #go(event) {
-    if (event.pointerId !== this.#drawing) return;
-    const points = (event.getCoalescedEvents?.() ?? []).map((pointer) => this.#point(pointer));
-    this.strokes.at(-1).push(...(points.length ? points : [this.#point(event)]));
-    this.#draw();
+    if (event.pointerId !== this.#drawing?.id) return;
+    const stroke = this.strokes.at(-1);
+    const known = stroke.length;
+    const events = event.getCoalescedEvents?.() ?? [];
+    for (const each of events.length ? events : [event]) {
+      const point = this.#point(each);
+      const last = stroke.at(-1);
+      if (point.x !== last.x || point.y !== last.y) stroke.push(point);
+    }
+    if (known < 2) this.#draw();
+    else if (stroke.length > known) paint(this.#context, stroke, this.canvas.width, this.ink, known - 2);
   }
 
+  /** A touch that the browser takes back was no stroke, unless something had come of it. */
   #end(event) {
-    if (event.pointerId !== this.#drawing) return;
+    if (event.pointerId !== this.#drawing?.id) return;
+    const { isTouch } = this.#drawing;
     this.#drawing = null;
+    const { width, height } = extent(this.strokes.slice(-1));
+    if (event.type === "pointercancel" && isTouch && Math.max(width, height) < SMALLEST) this.strokes.pop();
     this.#changed();
   }
 
@@ -104,43 +134,14 @@ export class Pad {
     this.#draw();
   }
 
+  get #context() {
+    return this.canvas.getContext("2d");
+  }
+
   #draw() {
-    const context = this.canvas.getContext("2d");
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    paint(context, this.strokes, this.canvas.width, this.ink);
+    this.#context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    for (const stroke of this.strokes) paint(this.#context, stroke, this.canvas.width, this.ink);
   }
-}
-
-/** Each stroke as one smooth curve: through the middles between its points, with the points as control points. */
-function paint(context, strokes, scale, ink) {
-  context.strokeStyle = ink;
-  context.fillStyle = ink;
-  context.lineWidth = PEN * scale;
-  context.lineCap = "round";
-  context.lineJoin = "round";
-  for (const stroke of strokes) {
-    const points = stroke.map(({ x, y }) => ({ x: x * scale, y: y * scale }));
-    context.beginPath();
-    if (points.length < 2) {
-      context.arc(points[0].x, points[0].y, (PEN * scale) / 1.6, 0, 2 * Math.PI);
-      context.fill();
-      continue;
-    }
-    context.moveTo(points[0].x, points[0].y);
-    for (let index = 1; index < points.length - 1; index += 1) {
-      const [here, after] = [points[index], points[index + 1]];
-      context.quadraticCurveTo(here.x, here.y, (here.x + after.x) / 2, (here.y + after.y) / 2);
-    }
-    context.lineTo(points.at(-1).x, points.at(-1).y);
-    context.stroke();
-  }
-}
-
-function extent(strokes) {
-  const points = strokes.flat();
-  const [left, top] = [Math.min(...points.map(({ x }) => x)), Math.min(...points.map(({ y }) => y))];
-  const [right, bottom] = [Math.max(...points.map(({ x }) => x)), Math.max(...points.map(({ y }) => y))];
-  return { left, top, width: right - left, height: bottom - top };
 }
 
 /** The angle of a straight stroke (0 to pi), null for one that bends. */

@@ -1,0 +1,72 @@
+// A typed name in the styles that there are, drawn by the server as it will be sealed.
+import { post } from "../../server/calls.js";
+import { el } from "../../dom.js";
+import { t } from "../../texts.js";
+
+const NUMBER = 5;
+const PAUSE = 250; // milliseconds without a change, then it is drawn
+
+export class Styles {
+  #text = "";
+  #shown = "";
+  #timer = null;
+
+  /** `chosen` from 1; `onChoose(style)`; `onDrawn(error)` when the pictures have come, or cannot be made. */
+  constructor({ id, chosen, onChoose, onDrawn }) {
+    Object.assign(this, { chosen, onDrawn });
+    this.pictures = Array.from({ length: NUMBER }, () => el("img", { class: "styles__picture", alt: "" }));
+    const rows = this.pictures.map((picture, index) => {
+      const style = index + 1;
+      const input = el("input", {
+        type: "radio",
+        class: "choice__input",
+        name: `${id}-style`,
+        id: `${id}-style-${style}`,
+        value: String(style),
+        checked: style === chosen,
+        on: { change: () => onChoose((this.chosen = style)) },
+      });
+      return el("label", { class: "styles__one", for: input.id }, input, el("span", { class: "styles__name" }, t("signature.style", { number: style })), picture);
+    });
+    this.node = el("fieldset", { class: "styles" }, el("legend", { class: "hint" }, t("signature.styles")), rows);
+    this.node.hidden = true;
+  }
+
+  /** The picture of the chosen style, "" while it is not that of what is typed. */
+  get picture() {
+    return this.#shown === this.#text && this.#text ? this.pictures[this.chosen - 1].src : "";
+  }
+
+  /** Shows `text`, at once or as soon as nothing more is typed. */
+  show(text, now = false) {
+    this.#text = text.trim();
+    this.node.hidden = !this.#text;
+    this.node.classList.toggle("styles--late", this.#shown !== this.#text);
+    clearTimeout(this.#timer);
+    if (this.#text && this.#shown !== this.#text) this.#timer = setTimeout(() => this.#draw(this.#text), now ? 0 : PAUSE);
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    this.onDrawn = () => {};
+  }
+
+  async #draw(text) {
+    let problem = null;
+    try {
+      const { pictures } = await post("signature_styles", { text });
+      await Promise.all(this.pictures.map((picture, index) => set(picture, pictures[index])));
+      this.#shown = text;
+    } catch (error) {
+      problem = error;
+    }
+    if (this.#text !== text) return; // somebody goes on typing: what comes next is under way
+    this.node.classList.toggle("styles--late", problem !== null);
+    this.onDrawn(problem);
+  }
+}
+
+async function set(picture, src) {
+  picture.src = src;
+  await picture.decode().catch(() => {});
+}
