@@ -27,6 +27,7 @@ _STYLES: tuple[tuple[tuple[str, ...], Hand], ...] = (
 )
 """Of each style the fonts that it is written in, and how the font of the first style is written where there is none of them."""
 
+
 def hands_for(text: str) -> list[Hand]:
     """How the signature is written in each style: in the first of the style's fonts that has all of its letters and that no
     style before is written in, else in the font of the first style, in another form."""
