@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from PIL import Image, ImageChops
 from playwright.sync_api import Page, expect
 
+from contracts.runtime.clock import now
 from tests.browser.conftest import PHONE, OpenPage
 from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signature.test_pad import sealed
@@ -119,6 +119,7 @@ def test_one_signature_for_all_places_that_take_it(suite: RunningSuite, open_pag
         *places(("Page one", "signature", 0), ("Page two", "signature", 3), ("Short", "initials", 6)),
         *places(("Last page", "signature", 9)),
         *places(("Typed only", "signature", 12), preferences={"format": "typed"}, required=False),
+        field("Signed on", "date", line=15, readonly=True, default_value="{{date}}"),
     ]
     page = open_page(one_signer(suite, *fields), PHONE)
     signer = Signer(page)
@@ -139,8 +140,11 @@ def test_one_signature_for_all_places_that_take_it(suite: RunningSuite, open_pag
     one = values["Page one"]
     assert [values[name] for name in ("Page two", "Last page", "Typed only")] == [one, one, None]
     assert values["Short"] not in (None, one)
-    signer.complete() if page.get_by_role("button", name="Complete", exact=True).is_visible() else None
-    signer.is_done()
+    expect(page.locator(".review__picture")).to_have_count(4)
+    filled = page.locator(".review__answer", has_text="Signed on")
+    expect(filled).to_contain_text("filled in for you")
+    expect(filled).to_contain_text(str(now().year))
+    signer.complete()
 
 
 def wait_for(signer: Signer, name: str) -> dict[str, Any]:
@@ -173,27 +177,3 @@ def stroke() -> bytes:
     out = io.BytesIO()
     picture.save(out, "PNG")
     return out.getvalue()
-
-
-def test_styles_that_there_are_not_and_pictures_without_ink_are_refused(suite: RunningSuite) -> None:
-    """By the server, with the field named, and nothing is kept."""
-    (submitter,) = invite(suite, template(suite, field("Signature", "signature", height=0.06)))
-    page = f"{suite.base_url}/s/{submitter['slug']}"
-    typed = {"request_id": "1", "text": "Ann", "type": "signature"}
-    for style in (0, 6, "2", 1.5, None, True):
-        answer = requests.post(f"{page}/typed_signature", json={**typed, "style": style}, timeout=60)
-        assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "style"), style
-    for text in ("", "x" * 101, "\ue000"):
-        answer = requests.post(f"{page}/signature_styles", json={"text": text}, timeout=60)
-        assert answer.status_code == 422, text
-    blank, clear = Image.new("RGB", (300, 100), "white"), Image.new("RGBA", (300, 100), (0, 0, 0, 0))
-    for picture in (blank, clear):
-        out = io.BytesIO()
-        picture.save(out, "PNG")
-        sent = {"file": ("signature.png", out.getvalue(), "image/png")}
-        answer = requests.post(
-            f"{page}/attachments", data={"type": "signature", "request_id": "2"}, files=sent, timeout=60
-        )
-        assert (answer.status_code, answer.json()["error"]) == (422, "signature is empty")
-    stranger = f"{suite.base_url}/s/{'A' * len(submitter['slug'])}/signature_styles"
-    assert requests.post(stranger, json={"text": "Ann"}, timeout=60).status_code == 404

@@ -14,7 +14,7 @@ from playwright.sync_api import CDPSession, Page, expect
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.browser.engines import ENGINES
 from tests.browser.form.test_every_field import inked as covered
-from tests.browser.forms import field, invite, template
+from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signature.zigzag import PEAKS, as_poppler_draws, inked, missing, on_white
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite, wait_until
@@ -24,6 +24,13 @@ pytestmark = pytest.mark.browser
 AREA = (0.3, 0.22, 0.5, 0.08)
 _PAD = """const box = document.querySelector(".pad__canvas").getBoundingClientRect();
 return [box.x, box.y, box.width, box.height];"""
+_RESTS = """const box = document.querySelector(".pad__canvas").getBoundingClientRect();
+const place = [box.x, box.y, box.width, box.height, scrollY].join();
+window.rests = place === window.place ? (window.rests ?? 0) + 1 : 0;
+window.place = place;
+return window.rests > 20;"""
+"""The document has come to rest at the field: it glides there, and the pad may move a little with it."""
+
 _PICTURE = "return document.querySelector('.pad__canvas').toDataURL('image/png').split(',')[1];"
 
 
@@ -64,6 +71,7 @@ def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
         signer = Signer(page)
         signer.start()
         expect(signer.field("Signature")).to_be_focused()
+        page.wait_for_function(f"() => {{ {_RESTS} }}")
         (first, *others) = at_peaks(page.evaluate(f"() => {{ {_PAD} }}"))
         page.mouse.move(*first)
         page.mouse.down()
@@ -77,6 +85,7 @@ def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
             browser.open(url)
             browser.press("Start")
             browser.wait("return document.activeElement?.matches('.pad__canvas');", what="the pad")
+            browser.wait(_RESTS, what="the pad to rest")
             browser.draw(at_peaks(browser.run(_PAD)))
             picture = browser.run(_PICTURE)
             browser.press("Complete")
@@ -116,6 +125,7 @@ def touching(open_page: OpenPage, suite: RunningSuite) -> tuple[Page, CDPSession
     signer = Signer(page)
     signer.start()
     expect(signer.field("Signature")).to_be_focused()
+    page.wait_for_function(f"() => {{ {_RESTS} }}")
     return page, page.context.new_cdp_session(page), page.evaluate(f"() => {{ {_PAD} }}")
 
 
@@ -198,3 +208,29 @@ def test_the_line_is_thinner_where_the_pen_is_fast(suite: RunningSuite, open_pag
     assert abs(coarse - brisk) < 0.05 * brisk
     assert brisk < burst < slow
     assert slow < 3 * fast
+
+
+def test_the_keyboard_draws_where_typing_is_not_wanted(suite: RunningSuite, open_page: OpenPage) -> None:
+    """The arrow keys move the pen, the space bar lowers and lifts it; neither the pen nor where it went above the paper is in it."""
+    page = open_page(one_signer(suite, field("Signature", "signature", height=0.06, preferences={"format": "drawn"})))
+    signer = Signer(page)
+    signer.start()
+    pad = signer.field("Signature")
+    expect(pad).to_be_focused()
+    expect(page.get_by_text("The arrow keys move the pen")).to_be_visible()
+    said = page.locator("#announcements")
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            pad.press(key)
+
+    press(*["ArrowRight"] * 5, "Space")
+    expect(said).to_have_text("The pen is on the paper.")
+    press(*["ArrowUp"] * 6, *["ArrowRight"] * 6, *["ArrowDown"] * 6, "Space")
+    expect(said).to_have_text("The pen is lifted.")
+    press(*["ArrowRight"] * 9)
+    page.get_by_role("button", name="Undo").focus()
+    box = covered(page)
+    assert box[0] == pytest.approx(0.2, abs=0.02)
+    assert box[2] == pytest.approx(0.32, abs=0.02)
+    signer.complete()

@@ -75,6 +75,20 @@ def test_each_completion_is_stated_once_with_its_line(desk: Desk) -> None:
     )
 
 
+def test_who_has_completed_sees_what_it_was(desk: Desk) -> None:
+    made = desk.create()
+    first, second = made.submitters
+    assert desk.form(first.slug).signed is None
+    desk.complete(first.slug)
+    seen = desk.form(first.slug).signed
+    assert seen is not None
+    assert seen.at == next(one for one in desk.get(made.id).submitters if one.id == first.id).completed_at
+    assert seen.name == (first.name or first.email)
+    assert seen.documents == [document.name for document in desk.form(second.slug).documents]
+    assert seen.picture is None, "nobody was asked for a signature"
+    assert desk.form(second.slug).signed is None, "nobody sees what others have completed"
+
+
 def test_what_a_receipt_stands_for(desk: Desk) -> None:
     made = desk.create()
     receipts = [desk.complete(one.slug).receipt or "" for one in made.submitters]

@@ -278,7 +278,7 @@ def test_nothing_is_stored_or_drawn_for_a_form_that_is_not_open(
 def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
     answer = post(client, "typed_signature", {"request_id": "r", "text": " Anna ", "type": "initials"})
     assert answer.json["uuid"] == "a1"
-    assert bus.requests(rendering.DRAW_SIGNATURE)[0].text == "Anna"
+    assert bus.requests(rendering.DRAW_SIGNATURE) == [rendering.DrawSignature(text="Anna", style=1)]
     (attached,) = bus.requests(submissions.form.ATTACH_FILE)
     assert (attached.file, attached.type, attached.filename) == (drawn, "initials", "initials.png")
 
@@ -291,11 +291,36 @@ def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: B
         {"request_id": "r", "text": "x" * 101, "type": "signature"},
         {"request_id": "r", "text": 7, "type": "signature"},
         {"request_id": "r", "text": "x", "type": "image"},
+        *({"request_id": "r", "text": "x", "type": "signature", "style": bad} for bad in (0, 6, "2", 1.5, None, True)),
     ],
 )
 def test_bad_typed_signatures(client: Any, bus: RecordingBus, body: dict[str, Any]) -> None:
     assert post(client, "typed_signature", body).status_code == 422
     assert bus.requests(rendering.DRAW_SIGNATURE) == []
+
+
+def test_a_typed_name_has_the_style_that_was_chosen(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
+    post(client, "typed_signature", {"request_id": "r", "text": "Anna", "type": "signature", "style": 5})
+    assert bus.requests(rendering.DRAW_SIGNATURE)[0].style == 5
+
+
+def test_a_typed_name_is_shown_in_each_style_and_nothing_is_kept(client: Any, bus: RecordingBus) -> None:
+    bus.answers[rendering.DRAW_SIGNATURE_STYLES] = rendering.SignatureStyles(pictures=["QUE=", "QkI="])
+    answer = post(client, "signature_styles", {"text": " Anna "})
+    assert answer.json == {"pictures": ["data:image/png;base64,QUE=", "data:image/png;base64,QkI="]}
+    assert bus.requests(rendering.DRAW_SIGNATURE_STYLES)[0].text == "Anna"
+    assert {rpc for rpc, _ in bus.asked} == {submissions.form.OPEN_FORM, rendering.DRAW_SIGNATURE_STYLES}
+    for text in ("", " ", "x" * 101, 7, None):
+        assert post(client, "signature_styles", {"text": text}).status_code == 422
+
+
+def test_styles_are_shown_to_nobody_else_and_not_without_end(client: Any, bus: RecordingBus) -> None:
+    bus.answers[rendering.DRAW_SIGNATURE_STYLES] = rendering.SignatureStyles(pictures=[])
+    bus.answers[submissions.form.OPEN_FORM] = signing_form("completed")
+    assert post(client, "signature_styles", {"text": "Anna"}).status_code == 409
+    bus.answers[submissions.form.OPEN_FORM] = signing_form("open")
+    answers = [post(client, "signature_styles", {"text": "Anna"}).status_code for _ in range(200)]
+    assert (answers[0], answers[-1]) == (200, 429)
 
 
 def test_pictures_of_pages(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:

@@ -11,12 +11,20 @@ const SMALLEST = 0.06;
 const STRAIGHT = 0.012;
 const EXPORTED_WIDTH = 1200;
 const MARGIN = 0.02;
+const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const [KEY_STEP, FINE_STEP] = [0.02, 0.005];
+const NIB = 0.008; // of the pad's width: how large the pen of the keyboard is shown
 const PALM = 90; // pixels across: no finger touches so wide
 
 export class Pad {
   strokes = [];
   #drawing = null;
   #hasPen = false;
+  #nib = null; // where the pen of the keyboard is, and whether it is on the paper
+  #isDown = false;
+
+  /** The keyboard has lowered or lifted its pen. */
+  onPen = () => {};
 
   constructor({ color, onChange, describedBy }) {
     this.ink = INK[color] ?? INK.black;
@@ -27,6 +35,8 @@ export class Pad {
     this.canvas.addEventListener("pointerdown", (event) => this.#begin(event));
     this.canvas.addEventListener("pointermove", (event) => this.#go(event));
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) this.canvas.addEventListener(end, (event) => this.#end(event));
+    this.canvas.addEventListener("keydown", (event) => this.#key(event));
+    this.canvas.addEventListener("blur", () => this.#lift());
     this.observer = new ResizeObserver(() => this.#resize());
     this.observer.observe(this.node);
   }
@@ -37,6 +47,7 @@ export class Pad {
 
   clear() {
     this.#drawing = null;
+    this.#isDown = false;
     this.strokes = [];
     this.#changed();
   }
@@ -44,6 +55,7 @@ export class Pad {
   /** Takes the last stroke away. */
   undo() {
     if (this.#drawing) return;
+    this.#isDown = false;
     this.strokes.pop();
     this.#changed();
   }
@@ -89,6 +101,7 @@ export class Pad {
     const takesOver = isPen && this.#drawing?.isTouch;
     if (event.button > 0 || isHand || (this.#drawing && !takesOver)) return;
     event.preventDefault();
+    this.#lift();
     if (takesOver) this.strokes.pop();
     this.#hasPen ||= isPen;
     this.canvas.setPointerCapture(event.pointerId);
@@ -122,6 +135,34 @@ export class Pad {
     this.#changed();
   }
 
+  /** Whoever cannot drag draws with the arrow keys; the space bar lowers and lifts the pen. */
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.#drawing) return;
+    const direction = KEYS[event.key];
+    if (!direction && event.key !== " ") return;
+    event.preventDefault();
+    const { x, y } = this.#nib ?? { x: 0.1, y: 0.6 / SHAPE };
+    const step = event.shiftKey ? FINE_STEP : KEY_STEP;
+    const [right, down] = direction ?? [0, 0];
+    this.#nib = { x: Math.min(1, Math.max(0, x + right * step)), y: Math.min(1 / SHAPE, Math.max(0, y + down * step)), time: 0 };
+    if (!direction) this.#press();
+    else if (this.#isDown) this.strokes.at(-1).push(this.#nib);
+    this.#changed();
+  }
+
+  #press() {
+    this.#isDown = !this.#isDown;
+    if (this.#isDown) this.strokes.push([this.#nib]);
+    this.onPen(this.#isDown);
+  }
+
+  #lift() {
+    if (!this.#nib) return;
+    this.#nib = null;
+    this.#isDown = false;
+    this.#draw();
+  }
+
   #changed() {
     this.#draw();
     this.onChange();
@@ -141,6 +182,15 @@ export class Pad {
   #draw() {
     this.#context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     for (const stroke of this.strokes) paint(this.#context, stroke, this.canvas.width, this.ink);
+    if (this.#nib) this.#drawNib(this.#context, this.canvas.width);
+  }
+
+  #drawNib(context, scale) {
+    context.lineWidth = 0.003 * scale;
+    context.beginPath();
+    context.arc(this.#nib.x * scale, this.#nib.y * scale, NIB * scale, 0, 2 * Math.PI);
+    if (this.#isDown) context.fill();
+    context.stroke();
   }
 }
 

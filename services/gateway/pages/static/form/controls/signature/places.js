@@ -10,8 +10,8 @@ const NAMED = 8;
 /** How the sender wants this field to be signed. */
 export const waysOf = ({ preferences }) => WAYS[preferences?.format] ?? ALL_WAYS;
 
-/** The other empty fields that take what is made for `field`, in whichever `way`; null when that is not known any more. Those that ask for a reason are
-    asked for one by one. */
+/** The other fields that take what is made for `field`, in whichever `way` (null when that is not known any more): those that are empty, and those that
+    have got another one from elsewhere. What asks for a reason is asked for by itself. */
 export function placesLike(field, state, way) {
   const ways = way ? [way] : waysOf(field);
   return state.steps().filter(
@@ -19,7 +19,7 @@ export function placesLike(field, state, way) {
       other !== field &&
       other.type === field.type &&
       !other.reasons?.length &&
-      isEmpty(state.value(other.uuid)) &&
+      (isEmpty(state.value(other.uuid)) || (state.adopted.has(other.uuid) && state.value(other.uuid) !== state.value(field.uuid))) &&
       ways.every((each) => waysOf(other).includes(each)),
   );
 }

@@ -248,6 +248,7 @@ class SignatureControl {
         this.context.onUncommitted(this.#begun);
       },
     });
+    this.pad.onPen = (isDown) => announce(t(isDown ? "signature.pen_down" : "signature.pen_up"));
     this.pad.strokes = this.memory.strokes;
     // Always there, so that nothing moves under the pen.
     const tools = [
@@ -269,7 +270,7 @@ class SignatureControl {
       this.focus();
     });
     this.first = this.named = this.pad.canvas;
-    const keys = this.ways.includes("type") ? ` ${t("signature.draw_keys")}` : "";
+    const keys = ` ${t(this.ways.includes("type") ? "signature.draw_keys" : "signature.arrow_keys")}`;
     return [el("p", { class: "hint signature__how" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools)];
   }
 
