@@ -294,8 +294,8 @@ class SignatureControl {
         this.#sketch();
       },
       onDrawn: (error) => {
-        if (error instanceof Refused && error.formEnded) page.onEnded(error.state);
-        else if (error instanceof Refused) this.context.onProblem(error.message);
+        if (error instanceof Refused && error.state) page.onEnded(error.state);
+        else if (error?.status === 422) this.context.onProblem(error.message); // no font has the letters
         this.#sketch();
       },
     });

@@ -61,7 +61,8 @@ export class Styles {
       problem = error;
     }
     if (this.#text !== text) return; // somebody goes on typing: what comes next is under way
-    this.node.classList.toggle("styles--late", problem !== null);
+    this.node.hidden = problem !== null; // it can be signed all the same, as it was chosen before
+    this.node.classList.remove("styles--late");
     this.onDrawn(problem);
   }
 }
