@@ -102,7 +102,7 @@ def test_what_is_chosen_is_what_is_sealed(suite: RunningSuite, open_page: OpenPa
     expect(page.get_by_text("By pressing Complete you sign this document electronically.")).to_be_visible()
     signer.complete()
     facts = page.locator(".signed")
-    expect(facts).to_contain_text("Agreement")
+    expect(facts).to_contain_text("agreement")
     expect(facts).to_contain_text("Jane van Doe")
     expect(facts.get_by_role("img", name="Your signature")).to_have_js_property("complete", True)
     drawn = as_poppler_draws(

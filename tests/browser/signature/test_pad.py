@@ -89,7 +89,7 @@ def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
             browser.draw(at_peaks(browser.run(_PAD)))
             picture = browser.run(_PICTURE)
             browser.press("Complete")
-            browser.sees("you have signed")
+            browser.sees("Your receipt:")
     if folder := os.environ.get("SCREENSHOTS"):
         (Path(folder) / f"pad-{engine}.png").write_bytes(base64.b64decode(picture))
     assert missing(inked(on_white(base64.b64decode(picture)))) == []
