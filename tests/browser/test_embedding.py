@@ -329,3 +329,61 @@ def test_the_colour_of_the_account_is_that_of_the_button(
     refused = suite.api("PUT", "/account", {"accent_color": "#ffcc00"}, status=422)
     assert refused["details"][0]["field"] == "accent_color"
     page.context.close()
+
+
+def test_the_page_around_dresses_the_form_in_what_can_be_read(
+    suite: RunningSuite, chromium: Chromium, sites: ExitStack, account: None
+) -> None:
+    pages = {"/": ""}
+    site = sites.enter_context(other_site("127.0.0.1", pages))
+    allow(suite, site)
+    src = f'src="{suite.base_url}{one_signer(suite, field("Name"))}"'
+    listening = (
+        '<p id="told"></p><script>addEventListener("refused", ({ detail }) => { document.getElementById("told").textContent ='
+        ' detail.problems.map(({ name, reason }) => `${name} ${reason}`).join("; "); });</script>'
+    )
+
+    def shown(attributes: str, style: str = "", **options: Any) -> tuple[Page, dict[str, str]]:
+        pages["/"] = (
+            f"<!doctype html><style>countersign-form {{ {style} }}</style>{listening}"
+            f'<script src="{suite.base_url}/embed.js"></script><countersign-form {src} {attributes}></countersign-form>'
+        )
+        page = opened(chromium, site, **options)
+        button = page.frame_locator("iframe").get_by_role("button", name="Start", exact=True)
+        expect(button).to_be_visible()
+        return page, {
+            name: value
+            for name in ("background-color", "color", "border-radius", "font-family")
+            if (value := button.evaluate(f"(one) => getComputedStyle(one).getPropertyValue('{name}')")) is not None
+        }
+
+    dressed = 'accent-color="#7a1fa2" corner-radius="4px"'
+    page, _ = shown(dressed, "--countersign-accent-color: #b3261e; --countersign-font-family: 'Liberation Serif'")
+    button = page.frame_locator("iframe").get_by_role("button", name="Start", exact=True)
+    for name, value in (
+        ("background-color", "rgb(122, 31, 162)"),  # the attribute goes first
+        ("border-radius", "4px"),
+        ("font-family", re.compile("^['\"]Liberation Serif")),
+    ):
+        expect(button).to_have_css(name, value)
+    expect(page.locator("#told")).to_be_empty()
+    page.context.close()
+
+    bad = (
+        ("accent-color", "#ffcc00", "contrast of 4.5 to 1 against #ffffff (WCAG 2.2, 1.4.3); it has 1.51"),
+        ("background-color", "#444444", "contrast of 4.5 to 1 against #1b2430"),
+        ("text-color", "red;} * {", "must be a colour such as #175c4c"),
+        ("corner-radius", "99px", "must be from 0px to 32px"),
+        ("font-family", "url(https://evil.example/x)", "must be names of fonts"),
+    )
+    page, plain = shown(" ".join(f'{name}="{value}"' for name, value, _ in bad))
+    for name, _, words in bad:
+        expect(page.locator("#told")).to_contain_text(f"{name} ")
+        expect(page.locator("#told")).to_contain_text(words)
+    assert plain["background-color"] == "rgb(23, 92, 76)"
+    page.context.close()
+
+    suite.api("PUT", "/account", {"accent_color": "#7A1FA2"})
+    page, dark = shown(dressed, color_scheme="dark")
+    assert (dark["background-color"], dark["color"]) == ("rgb(127, 209, 187)", "rgb(11, 31, 25)")
+    page.context.close()

@@ -65,7 +65,10 @@ def test_when_the_account_cannot_be_read_nobody_frames_a_page(bus: RecordingBus,
 
 def test_the_pages_have_the_colour_of_the_account(make_pages: MakePages) -> None:
     client = make_pages(Account(accent_color="#7a1fa2")).test_client()
-    assert '<link rel="stylesheet" href="/static/7a1fa2/account.css">' in client.get(f"/s/{SLUG}").text
+    link = (
+        '<link rel="stylesheet" href="/static/7a1fa2/account.css" media="not screen and (prefers-color-scheme: dark)">'
+    )
+    assert link in client.get(f"/s/{SLUG}").text  # on dark screens words in it could not be read
     assert "account.css" not in client.get("/verify").text
     sheet = client.get("/static/7a1fa2/account.css")
     assert sheet.mimetype == "text/css"

@@ -2,6 +2,8 @@
 //
 // Messages go to the parent alone, and only when its origin is one that the account allows; what comes from anywhere else is ignored.
 
+import { dress } from "./theme.js";
+
 const VERSION = 1;
 const MOST_WAITING = 20;
 
@@ -21,7 +23,7 @@ export function tell(type, detail = {}) {
   else if (waiting.length < MOST_WAITING) waiting.push(message);
 }
 
-/** `listener(wishes)` hears what the embedder asks for, now or when it does: `{ prefill: { email, name, phone } }`. */
+/** `listener(wishes)` hears what the embedder asks for, now or when it does: `{ prefill: { email, name, phone }, style }`. */
 export function onWishes(listener) {
   listeners.push(listener);
   if (embedder) listener(wishes);
@@ -43,6 +45,8 @@ function heard({ source, origin, data }) {
   embedder = origin;
   wishes = typeof data.wishes === "object" && data.wishes ? data.wishes : {};
   for (const message of waiting.splice(0)) parent.postMessage(message, embedder);
+  const problems = dress(typeof wishes.style === "object" ? wishes.style : {});
+  if (problems.length) tell("refused", { problems });
   for (const listener of listeners) listener(wishes);
 }
 
