@@ -2,6 +2,8 @@
 judge of the signatures is openssl."""
 
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,26 @@ from tests.unit.rendering.sealing.test_seal_signed import filled_and_sealed
 
 BOX = (400.0, 100.0, 472.0, 172.0)
 LEAF = identity().encoded[0]
-SEALED = sealed(document(line("Agreed: 100 EUR")))
-STAMPED = stamped(SEALED, BOX)
-TWICE = stamped(STAMPED, (100.0, 100.0, 172.0, 172.0), serial="SN2", name="Stamp 2")
-CAME_SIGNED = filled_and_sealed(signed(document(line("Theirs"))))[0]
+
+
+# Made when a test wants them: whoever only collects tests would take a second to sign them all.
+@cache
+def sealed_file() -> bytes:
+    return sealed(document(line("Agreed: 100 EUR")))
+
+
+@cache
+def stamped_file() -> bytes:
+    return stamped(sealed_file(), BOX)
+
+
+def stamped_twice() -> bytes:
+    return stamped(stamped_file(), (100.0, 100.0, 172.0, 172.0), serial="SN2", name="Stamp 2")
+
+
+@cache
+def came_signed() -> bytes:
+    return filled_and_sealed(signed(document(line("Theirs"))))[0]
 
 
 def openssl_takes(seal: bytes, covered: bytes, folder: Path) -> bool:
@@ -30,31 +48,38 @@ def openssl_takes(seal: bytes, covered: bytes, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("data", "later"),
-    [(SEALED, 0), (STAMPED, 1), (TWICE, 2), (CAME_SIGNED, 0), (stamped(CAME_SIGNED, BOX), 1)],
+    ("make", "later"),
+    [
+        (sealed_file, 0),
+        (stamped_file, 1),
+        (stamped_twice, 2),
+        (came_signed, 0),
+        (lambda: stamped(came_signed(), BOX), 1),
+    ],
     ids=["sealed", "stamped", "twice", "came-signed", "came-signed-stamped"],
 )
-def test_the_seal_is_found_and_holds(data: bytes, later: int, tmp_path: Path) -> None:
-    seal, covered, behind = seal_of(data, LEAF)
+def test_the_seal_is_found_and_holds(make: Callable[[], bytes], later: int, tmp_path: Path) -> None:
+    seal, covered, behind = seal_of(make(), LEAF)
     assert behind == later
     assert openssl_takes(seal, covered, tmp_path)
 
 
 def test_of_somebody_elses_seal_the_last_one_counts(tmp_path: Path) -> None:
-    seal, covered, behind = seal_of(STAMPED, provider("Somebody").encoded[0])
+    seal, covered, behind = seal_of(stamped_file(), provider("Somebody").encoded[0])
     assert behind == 0
     assert not openssl_takes(seal, covered, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("make", "message"),
     [
-        (document(line("Nobody signed it")), "no signature that covers the whole file"),
-        (STAMPED + b"more", "no signature that covers the whole file"),
-        (STAMPED.replace(b"JAKARTA", b"BANDUNG"), "a signature behind its seal is for other content"),
+        (lambda: document(line("Nobody signed it")), "no signature that covers the whole file"),
+        (lambda: stamped_file() + b"more", "no signature that covers the whole file"),
+        (lambda: stamped_file().replace(b"JAKARTA", b"BANDUNG"), "a signature behind its seal is for other content"),
     ],
     ids=["unsigned", "appended", "altered"],
 )
-def test_what_stands_behind_the_seal_is_signed(data: bytes, message: str) -> None:
+def test_what_stands_behind_the_seal_is_signed(make: Callable[[], bytes], message: str) -> None:
+    data = make()
     with pytest.raises(ValueError, match=message):
         seal_of(data, LEAF)
