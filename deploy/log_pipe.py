@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 FINISH_SECONDS = 5.0
 """How long the end of a log is waited for: a process that outlives its parent may hold the pipe open."""
@@ -36,18 +37,14 @@ class LoggedProcess(subprocess.Popen[bytes]):
         read_end, write_end = os.pipe()
         self.reader = LogReader(read_end, log, pause)
         try:
-            super().__init__(
-                arguments,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=subprocess.STDOUT,
-                start_new_session=new_session,
-            )
+            self.begin(arguments, write_end, write_end, env=env, cwd=cwd, start_new_session=new_session)
         finally:
             os.close(write_end)
             self.reader.start()
+
+    def begin(self, arguments: Sequence[str], output: int, errors: int, **options: Any) -> None:
+        """Start the process. Tests have other ways."""
+        super().__init__(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, **options)
 
     def poll(self) -> int | None:
         status = super().poll()

@@ -77,6 +77,9 @@ class Suite:
     shared_user = False
     """Whether all services use one user of the private broker, the operator's, instead of one each."""
 
+    process_type = LoggedProcess
+    """What starts a process; tests have another way."""
+
     log_pause = 0.0
     """For tests: seconds that a log's reader sleeps after each read, at most."""
 
@@ -142,7 +145,7 @@ class Suite:
     def start_program(self, name: str) -> None:
         program = self.programs[name]
         program.wanted = True
-        program.process = LoggedProcess(
+        program.process = self.process_type(
             [sys.executable, *program.arguments],
             self.var_dir / "log" / f"{name}.log",
             cwd=ROOT,
@@ -328,14 +331,13 @@ class Suite:
 
     def _migrate(self) -> None:
         """Bring databases and queues to this version: the databases while the broker is still starting."""
-        migration = subprocess.Popen(
+        log = self.var_dir / "log" / "migrate.log"
+        log.unlink(missing_ok=True)
+        migration = self.process_type(
             [sys.executable, "-m", "contracts.runtime.main", "migrate", *SERVICES],
+            log,
             cwd=ROOT,
             env=self.environment(self.programs["gateway"]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
         )
         try:
             if self.broker:
@@ -344,10 +346,9 @@ class Suite:
             migration.kill()
             raise SuiteFailed(f"The private RabbitMQ node did not start: {error}") from error
         finally:
-            output, _ = migration.communicate()
-        (self.var_dir / "log" / "migrate.log").write_text(output)
-        if migration.returncode:
-            raise SuiteFailed(f"A database could not be migrated.\n{output[-3000:]}")
+            status = migration.wait()
+        if status:
+            raise SuiteFailed(f"A database could not be migrated.\n{self.log_tail('migrate')}")
 
     def _revive(self, program: Program) -> None:
         assert program.process is not None

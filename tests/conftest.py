@@ -29,6 +29,7 @@ from deploy.local import BUSY_WORKERS
 from tests.support.judges import recording
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.servers.postgres import PrivatePostgres
+from tests.support.services import forking
 from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.services.warm import started_or_warm
 
@@ -173,8 +174,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     recording.register(config)
+    if not hasattr(config, "workerinput"):
+        forking.open_folder()
     if config.getoption("record_durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        forking.close_folder()
 
 
 class Durations:
@@ -287,7 +295,8 @@ def nothing_goes_on(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -
     folders = tuple(os.fsencode(f"{folder}/") for folder in (workspace, tmp_path_factory.getbasetemp()))
 
     def left() -> list[str]:
-        return [name for name in (_mentions(process, folders) for process in Path("/proc").glob("[0-9]*")) if name]
+        named = [name for name in (_mentions(process, folders) for process in Path("/proc").glob("[0-9]*")) if name]
+        return named + forking.going_on()
 
     deadline = time.monotonic() + 120
     while (going_on := left()) and time.monotonic() < deadline:
@@ -360,7 +369,8 @@ def postgresql_suite(
 ) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database and a role per service."""
     databases = {f"{service.upper()}_DATABASE_URL": url for service, url in postgres.service_databases().items()}
-    running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings, **FEW_CODES)
+    settings = {**databases, **identity_provider.settings, **FEW_CODES}
+    running = start_suite(workspace / "suite-postgresql", as_deployed=True, **settings)
     suites["PostgreSQL"] = running
     yield running
     running.stop()

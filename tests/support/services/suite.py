@@ -8,7 +8,10 @@ from typing import Any, TypeVar
 
 import requests
 
-from deploy.suite import Suite
+from deploy.log_pipe import LoggedProcess
+from deploy.suite import SERVICES, Suite
+from tests.support.services.forking import ForkedProcess
+from tests.support.services.migrated import migrated
 
 T = TypeVar("T")
 
@@ -20,6 +23,20 @@ class RunningSuite(Suite):
     """A started suite with a REST client in it: ``suite.api("GET", "/templates")``. Whoever reads its logs is slow."""
 
     log_pause = 0.05
+
+    def __init__(self, folder: Path, *, as_deployed: bool = False, **more: Any) -> None:
+        """``as_deployed``: each process is started anew and the schemas are migrated from nothing, instead of copied."""
+        self.process_type = LoggedProcess if as_deployed else ForkedProcess
+        super().__init__(folder, **more)
+
+    def _migrate(self) -> None:
+        if self.process_type is ForkedProcess:
+            environment = self.environment(self.programs["gateway"])
+            for service in SERVICES:
+                url = environment[f"{service.upper()}_DATABASE_URL"]
+                if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+                    migrated(service, url)
+        super()._migrate()  # which declares the queues
 
     def api(
         self, method: str, path: str, json: Any = None, *, status: int = 200, key: str | None = None, **more: Any
@@ -70,9 +87,12 @@ def wait_until(condition: Callable[[], T], *, within: float = 240.0, what: str =
         )  # most questions are calls: asked often, they take the time from what is waited for
 
 
-def start_suite(folder: Path, *, one_worker: bool = False, **environment: str) -> RunningSuite:
-    """A suite that is ready. ``one_worker``: see Suite; for tests that end no service's process."""
-    suite = RunningSuite(folder, environment=environment, one_worker=one_worker)
+def start_suite(
+    folder: Path, *, one_worker: bool = False, as_deployed: bool = False, **environment: str
+) -> RunningSuite:
+    """A suite that is ready. ``one_worker``: see Suite; for tests that end no service's process. ``as_deployed``: see
+    RunningSuite."""
+    suite = RunningSuite(folder, environment=environment, one_worker=one_worker, as_deployed=as_deployed)
     try:
         suite.start()
     except BaseException:

@@ -1,0 +1,160 @@
+"""What processes of services are copies of, see ``forking``: it imports, waits, and in each copy becomes a process of a service.
+
+Little is imported here: a worker makes the standard library cooperative before it imports anything.
+
+    python -m tests.support.services.template_process SOCKET PID worker | plain
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from contracts.runtime import garbage
+
+_WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
+_IMPORTS = {
+    "worker": ("contracts.runtime.worker.serve", *(f"services.{name}.service" for name in _WORKERS)),
+    "plain": (
+        "contracts.runtime.process",
+        "contracts.runtime.checking",
+        *(f"services.{name}.background" for name in (*_WORKERS, "gateway")),
+        "services.gateway.app",
+        "uvicorn.protocols.http.httptools_impl",
+        "uvicorn.loops.uvloop",
+    ),
+}
+_WORD = struct.Struct("!i")
+_Socket, _select = socket.socket, select.select
+"""As they are before anything is made cooperative."""
+
+
+class Template:
+    """Waits to be copied. It ends with the process that the run is."""
+
+    def __init__(self, path: Path, run: int) -> None:
+        self._path = path
+        self._copies: dict[int, socket.socket] = {}
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._run = os.pidfd_open(run)
+        self._woken, self._wakes = socket.socketpair()
+        for end in (self._woken, self._wakes):
+            end.setblocking(False)
+
+    def listen(self) -> None:
+        """From now on it can be asked."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakes.fileno())
+        being_made = self._path.with_suffix(".new")
+        self._listening.bind(str(being_made))
+        self._listening.listen(64)
+        being_made.rename(self._path)
+
+    def wait(self) -> dict[str, Any] | None:
+        """What a copy is to do, in the copy; None when the run is over."""
+        while True:
+            ready, _, _ = _select([self._listening, self._woken, self._run], [], [])
+            if self._woken in ready:
+                self._woken.recv(4096)
+                self._tell_ended()
+            if self._listening in ready:
+                descriptor, _ = self._listening._accept()  # type: ignore[attr-defined]
+                request = self._copied(_Socket(fileno=descriptor))
+                if request is not None:
+                    return request
+            if self._run in ready:
+                return None
+
+    def _copied(self, connection: socket.socket) -> dict[str, Any] | None:
+        """What the copy is to do, in the copy; None in the template, which tells whoever asked the copy's number."""
+        try:
+            size, outputs, _, _ = socket.recv_fds(connection, _WORD.size, 2)
+            request = json.loads(connection.recv(*_WORD.unpack(size), socket.MSG_WAITALL))
+        except (OSError, ValueError, struct.error):  # whoever asked was killed
+            connection.close()
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # eventlet warns of forks, for what runs; nothing does yet
+            pid = os.fork()
+        if pid == 0:
+            os.close(self._run)
+            for left in (connection, self._listening, self._woken, self._wakes, *self._copies.values()):
+                left.close()
+            become(request, outputs)
+            return request  # type: ignore[no-any-return]
+        for output in outputs:
+            os.close(output)
+        self._copies[pid] = connection
+        self._tell(connection, pid)
+        return None
+
+    def _tell_ended(self) -> None:
+        while self._copies:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            with self._copies.pop(pid) as connection:
+                self._tell(connection, os.waitstatus_to_exitcode(status))
+
+    def _tell(self, connection: socket.socket, word: int) -> None:
+        """Whoever asked may be gone."""
+        try:
+            connection.sendall(_WORD.pack(word))
+        except OSError:
+            return
+
+
+def become(request: dict[str, Any], outputs: list[int]) -> None:
+    """Be as the process would be that was started anew."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if request["new_session"]:
+        os.setsid()
+    for target, output in zip((1, 2), outputs, strict=True):
+        os.dup2(output, target)
+        os.close(output)
+    # What is read when the database's and the cooperative library's modules are imported stays as it was then.
+    kept = {name: os.environ[name] for name in ("PSYCOPG_WAIT_FUNC", "EVENTLET_NO_GREENDNS") if name in os.environ}
+    os.environ.clear()
+    os.environ.update(kept | request["environment"])
+    time.tzset()
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"].tempdir = None
+    os.chdir(request["folder"])
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through="PYTHONUNBUFFERED" in os.environ)  # type: ignore[union-attr]
+    sys.argv = request["arguments"]
+    garbage._began = time.monotonic()
+
+
+def main(path: Path, run: int, kind: str) -> None:
+    """Import, wait, and be the module that a copy is to be."""
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as contracts.runtime.main does
+    garbage.seldom()
+    template = Template(path, run)
+    if kind == "worker":
+        from contracts.runtime.worker.patch import patch
+
+        patch()
+    for module in _IMPORTS[kind]:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in every copy"
+    template.listen()
+    if template.wait() is not None:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
