@@ -57,6 +57,7 @@ TEST_PACKAGES = [
     "firefox-esr",
     "webkit2gtk-driver",  # WebKit, which draws on xvfb
     "xvfb",
+    "zbar-tools",  # reads QR codes off the pages
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
     "unzip",  # a stranger opens the evidence with it

@@ -338,6 +338,29 @@ class IdentityCheckRow(Base):
     __table_args__ = ({"sqlite_autoincrement": True},)
 
 
+class PhoneDrawingRow(Base):
+    """A link on which a telephone delivers one drawing (see ``phone_drawings``).
+
+    ``token_digest`` is the SHA-256 of the link's token, ``device_digest`` that of what the browser that connected is known by.
+    ``attachment_uuid`` is what it delivered.
+    """
+
+    __tablename__ = "phone_drawings"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    field_uuid: Mapped[str] = mapped_column(sa.Text)
+    token_digest: Mapped[str] = mapped_column(sa.Text, unique=True)
+    device_digest: Mapped[str | None] = mapped_column(sa.Text)
+    attachment_uuid: Mapped[str | None] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    cancelled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
 class RateRow(Base):
     """How often something was done since ``began_at``, and when last (see ``rates``). ``key`` names no address."""
 

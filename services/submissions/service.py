@@ -8,13 +8,14 @@ from services.submissions.entrypoints.creation import Creation
 from services.submissions.entrypoints.events import Events
 from services.submissions.entrypoints.evidence import Evidence
 from services.submissions.entrypoints.links import Links
+from services.submissions.entrypoints.phone import Phone
 from services.submissions.entrypoints.progress import Progress
 from services.submissions.entrypoints.signing import Signing
 from services.submissions.settings import Settings
 
 
 @tells_events
-class SubmissionsService(Creation, Api, Links, Progress, Signing, Evidence, Events):
+class SubmissionsService(Creation, Api, Links, Progress, Signing, Phone, Evidence, Events):
     """Signing requests: see README.md."""
 
     name = "submissions"

@@ -36,7 +36,7 @@ _SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, o
 _FORM_OVERHEAD = 64 * 1024
 _PAGE_OVERHEAD = 2 * MEGABYTE
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-_SECRET_PATH = re.compile(r"^(/(?:s|d|file|preview)/)([^/]{5})[^/]*")
+_SECRET_PATH = re.compile(r"^(/(?:s|d|p|file|preview)/)([^/]{5})[^/]*")
 
 
 class Edge:

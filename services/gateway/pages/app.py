@@ -24,6 +24,7 @@ from services.gateway.pages import (
     identity,
     language,
     mail,
+    phone,
     shared_link,
     signing,
     submission_page,
@@ -37,8 +38,8 @@ from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
-_SECRET_PATHS = ("/s/", "/d/", "/e/")
+_PATHS = ("/s/", "/d/", "/p/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_SECRET_PATHS = ("/s/", "/d/", "/p/", "/e/")
 _WAYS_BACK = "/identity/"
 _EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
@@ -102,6 +103,8 @@ def create_pages(
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(language.routes(context, trusted))
     app.register_blueprint(confirmation.routes(context, trusted))
+    for blueprint in phone.routes(context, trusted):
+        app.register_blueprint(blueprint)
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context, trusted))
     app.register_blueprint(verify.routes(context, trusted))

@@ -4,8 +4,6 @@ The link is the party's own and works until the finished documents are there; th
 leads to the page, which asks for the code, or offers what there is. Nothing is kept.
 """
 
-import contextlib
-
 import flask
 
 from contracts.errors import ServiceError
@@ -14,7 +12,7 @@ from contracts.languages.saying import Section
 from contracts.rpc import rendering, submissions
 from contracts.rpc.submissions.form import FormCopy
 from services.gateway.pages.answering.context import PagesContext
-from services.gateway.pages.answering.delivery import content_disposition, file_headers
+from services.gateway.pages.answering.delivery import content_disposition, file_headers, forget
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs
@@ -45,8 +43,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
         order = rendering.FillCopy(**{**dict(found.filled), "mark": _mark(text, found)}, document=document_uuid)
         drawn = context.bus.call(rendering.FILL_COPY, order)
         answer = flask.Response(context.blobs.get(drawn), mimetype="application/pdf")
-        with contextlib.suppress(ServiceError):  # then the daily sweep removes it
-            context.blobs.delete(drawn.key)
+        forget(context.blobs, drawn)
         name = text("copy.file", name=found.name)
         answer.headers["Content-Disposition"] = content_disposition(f"{name}.pdf", inline=False)
         return file_headers(answer)

@@ -4,7 +4,6 @@ Opening the page changes nothing, because mail scanners open links; the script t
 slug is the signer's secret: it is checked by the submissions service on every call, and it never gets into a log.
 """
 
-import contextlib
 from typing import Any
 
 import flask
@@ -17,7 +16,7 @@ from contracts.rpc.submissions import confirmation
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
-from services.gateway.pages.answering.delivery import file_headers, stored_file
+from services.gateway.pages.answering.delivery import file_headers, forget, stored_file
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
@@ -210,9 +209,9 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
             answer = _attach(slug, request_id, form["type"], upload.filename, stored)
         except ServiceError as error:
             if error.status < 500:  # else the service may still be about to take it over
-                _forget(stored)
+                forget(context.blobs, stored)
             raise
-        _forget(stored)
+        forget(context.blobs, stored)
         return answer
 
     @blueprint.post("/typed_signature")
@@ -235,10 +234,6 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         query = rendering.DrawSignatureStyles(text=text.strip())
         styles: rendering.SignatureStyles = context.bus.call(rendering.DRAW_SIGNATURE_STYLES, query)
         return flask.jsonify({"pictures": [f"data:image/png;base64,{picture}" for picture in styles.pictures]})
-
-    def _forget(stored: BlobRef) -> None:
-        with contextlib.suppress(ServiceError):  # then the daily sweep removes it
-            context.blobs.delete(stored.key)
 
     def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef) -> flask.Response:
         command = submissions.form.AttachFile(

@@ -17,7 +17,7 @@ from services.submissions.commands import erasing
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import reminders
 from services.submissions.rules import addresses, naming
-from services.submissions.storage import identity_checks, one_time_codes, store, trail
+from services.submissions.storage import identity_checks, one_time_codes, phone_drawings, store, trail
 from services.submissions.storage.store import LoadedSubmission
 
 
@@ -59,6 +59,7 @@ def replace(submission: LoadedSubmission, submitter: SubmitterRow, why: Why, now
     submitter.sent_at = submitter.opened_at = submitter.started_at = None
     one_time_codes.drop(session, submitter)
     identity_checks.drop(session, submitter)
+    phone_drawings.cancel_all(session, submitter, now)
     reminders.drop(session, submitter)
     event = LinkReplaced(submission_id=submission.row.id, submitter_id=submitter.id, slug=old)
     emit(session, LINK_REPLACED, event, subject=f"submission:{submission.row.id}")

@@ -206,6 +206,14 @@ def _locked(session: Session, statement: sa.Select[Any], key: Any) -> LoadedSubm
     return None if row is None else loaded(session, row)
 
 
+def of_id(session: Session, submission_id: int) -> LoadedSubmission:
+    """The submission, to be read only. Raises ServiceError("not_found")."""
+    row = session.get(SubmissionRow, submission_id)
+    if row is None:
+        raise not_found("Submission")
+    return loaded(session, row)
+
+
 def loaded(session: Session, row: SubmissionRow) -> LoadedSubmission:
     submitters = list(session.scalars(_SUBMITTERS, {"key": row.id}, execution_options=_ANEW))
     template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None

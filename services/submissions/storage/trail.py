@@ -49,6 +49,7 @@ API_COMPLETE_FORM = "api_complete_form"
 START_VERIFICATION = "start_verification"
 COMPLETE_VERIFICATION = "complete_verification"
 FAIL_VERIFICATION = "fail_verification"
+DRAW_ON_PHONE = "draw_on_phone"
 DECLINE_FORM = "decline_form"
 COMPLETIONS = (COMPLETE_FORM, API_COMPLETE_FORM)
 EXPIRE_SUBMISSION = "expire_submission"

@@ -1,12 +1,15 @@
 """Sending a stored file: ranges (RFC 9110 section 14), its name (RFC 6266, RFC 8187), and headers that keep what somebody
 uploaded from acting as a page of ours."""
 
+import contextlib
 import unicodedata
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import flask
 
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
 from contracts.runtime.data.blobstore import BlobStore
 
 SHOWN_IN_BROWSER = frozenset({"application/pdf", "image/png", "image/jpeg"})
@@ -53,6 +56,12 @@ def file_headers(answer: flask.Response) -> flask.Response:
     answer.headers["Content-Security-Policy"] = _PDF_POLICY if answer.mimetype == "application/pdf" else _SANDBOX
     answer.headers.setdefault("Cache-Control", "private, no-store")
     return answer
+
+
+def forget(blobs: BlobStore, stored: BlobRef) -> None:
+    """Take away what was stored for one request."""
+    with contextlib.suppress(ServiceError):  # then the daily sweep removes it
+        blobs.delete(stored.key)
 
 
 def content_disposition(filename: str, *, inline: bool) -> str:

@@ -4,6 +4,7 @@ import { announce, button, el } from "../../dom.js";
 import { count, firstOf, locale, t } from "../../texts.js";
 import { PICTURE_TYPES, send } from "../files.js";
 import { Incomplete } from "../incomplete.js";
+import { byPhone } from "./by_phone.js";
 import { initials } from "./initials.js";
 import { Pad } from "./pad.js";
 import { forAllBox, namesOf, placesLike, waysOf, wordsFor } from "./places.js";
@@ -271,7 +272,14 @@ class SignatureControl {
     });
     this.first = this.named = this.pad.canvas;
     const keys = ` ${t(this.ways.includes("type") ? "signature.draw_keys" : "signature.arrow_keys")}`;
-    return [el("p", { class: "hint signature__how" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools)];
+    return [el("p", { class: "hint signature__how" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools, this.#onThePhone())];
+  }
+
+  #onThePhone() {
+    return byPhone(this.field, (attachment) => {
+      this.#use(attachment);
+      this.focus();
+    });
   }
 
   #typing() {
