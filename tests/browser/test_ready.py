@@ -21,11 +21,14 @@ BYTES, REQUESTS, SHIFT, PICTURE = 120_000, 6, 0.02, 60_000
 def test_what_it_costs_until_the_form_answers(
     suite: RunningSuite, chromium: Chromium, viewport: dict[str, int], network: dict[str, float] | None
 ) -> None:
-    """Bytes and requests, not seconds: those are printed by ``python -m tests.load page``. Chromium judges what moved."""
+    """Bytes and requests, not seconds: those are printed by ``python -m tests.load page``. Chromium judges what moved. The first page
+    comes beside the form: on a phone both are within the budget; a laptop gets a larger picture, and whether it is there before
+    the form answers is chance."""
     context = chromium.new_context(viewport=viewport, is_mobile=viewport is PHONE, has_touch=viewport is PHONE)
     spent = cost(context, f"{suite.base_url}/s/{slug(suite, 1)}", network=network, slower=SLOWER if network else 1)
     chromium.close(context)
-    needed = spent.until(spent.alive)
+    form = [request for request in spent.until(spent.alive) if request not in spent.pictures]
+    needed = form + (spent.pictures if viewport is PHONE else [])
     assert [request.url.rpartition("/")[2] for request in needed[1:3]] == ["signing.min.css", "main.min.js"]
     assert all(request.size for request in needed)
     assert sum(request.size for request in needed) <= BYTES
