@@ -22,4 +22,5 @@ def short_run(folder: Path, kind: str, *, seed: int, leave_out: Sequence[str] = 
         possible = {name for name in kinds if FAULTS[name].possible(world)}
     print(report.text())
     assert {each.split()[1] for each in report.done} == possible, report.text()
+    assert "double" not in possible or report.counts["messages doubled"], report.text()
     return report

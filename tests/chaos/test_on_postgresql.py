@@ -12,9 +12,12 @@ SEED = 12
 """The same faults at each run, in the same order; what they hit depends on the machine. Other seeds are for the long runs."""
 
 AS_ON_SQLITE = (
-    "broker-kill", "broker-stop", "broker-alarm", "mail-away", "receiver-away", "clock", "stop", "kill-all", "older", "double",
-)  # fmt: skip
-"""What the walk on SQLite does, and has nothing to do with where rows are or how many processes there are of each."""
+    *("broker-kill", "broker-stop", "broker-alarm", "broker-wipe", "lose", "double"),
+    *("mail-away", "receiver-away", "clock", "stop", "kill-all", "restart", "older"),
+    "database-cut",
+)
+"""What the walk on SQLite does, and has nothing to do with where rows are or how many processes there are of each; and what a
+database that is killed does to connections, too."""
 
 
 def test_nothing_is_lost_and_nothing_is_done_twice(workspace: Path) -> None:

@@ -77,6 +77,10 @@ LATEST_STEP = 8
 
 ENDS_WITHIN = 120.0
 """Seconds. It takes 25 at most on a machine of its own."""
+LOST_WITHIN = 20.0
+"""Seconds; a service that has no message by then may get none while it is down."""
+DOUBLED_WITHIN = 120.0
+"""Seconds; by then something has been published, as everything is up."""
 STEP_WITHIN = 25.0
 """Seconds; a process that has not come to its step by then has nothing to do."""
 
@@ -310,7 +314,9 @@ def lose(scene: Scene) -> Iterator[str]:
     for name in replicas:
         scene.world.suite.kill_program(name)
     lost: list[str] = []
-    thread = threading.Thread(target=lambda: lost.extend(scene.messages.lose(service, scene.random, 3, within=10)))
+    thread = threading.Thread(
+        target=lambda: lost.extend(scene.messages.lose(service, scene.random, 3, within=LOST_WITHIN))
+    )
     thread.start()
     yield service
     thread.join()
@@ -322,7 +328,7 @@ def lose(scene: Scene) -> Iterator[str]:
 @fault("double", (0, 1), weight=2)
 def double(scene: Scene) -> Iterator[str]:
     """What was published lately is published again, in another order; some of it many times."""
-    yield f"{scene.messages.double(scene.random)} messages"
+    yield f"{scene.messages.double(scene.random, within=DOUBLED_WITHIN)} messages"
 
 
 @fault("older", (10, 25), possible=lambda world: world.previous is not None)

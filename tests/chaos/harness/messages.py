@@ -39,7 +39,8 @@ class Messages:
         self._thread.join(10)
 
     def lose(self, service: str, random: random.Random, most: int, *, within: float) -> list[str]:
-        """Take up to ``most`` messages that wait for a service and forget them. Waits ``within`` seconds for some to come."""
+        """Take up to ``most`` messages that wait for a service and forget them. Waits ``within`` seconds for the first to come,
+        and a moment for others."""
         from contracts.events import REGISTRY
         from contracts.runtime.bus.topology import event_queue_name
 
@@ -53,16 +54,21 @@ class Messages:
                     random.shuffle(queues)
                     for queue in queues:
                         lost += self._taken(connection, queue, most - len(lost))
+                    if lost:
+                        deadline = min(deadline, time.monotonic() + 1)
                     time.sleep(0.1)
             finally:
                 connection.close()
         return lost
 
-    def double(self, random: random.Random) -> int:
-        """Publish again what was published lately: everything once, shuffled, and one message a hundred times."""
-        kept = [each for each in list(self._kept) if each[0].endswith(".events")]
-        if not kept:
-            return 0
+    def double(self, random: random.Random, *, within: float) -> int:
+        """Publish again what was published lately: everything once, shuffled, and one message a hundred times. Waits ``within``
+        seconds for something to be published."""
+        deadline = time.monotonic() + within
+        while not (kept := [each for each in list(self._kept) if each[0].endswith(".events")]):
+            if time.monotonic() > deadline:
+                return 0
+            time.sleep(0.1)
         again = [*kept, *[random.choice(kept)] * 100]
         random.shuffle(again)
         published = 0
