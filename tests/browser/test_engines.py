@@ -13,7 +13,7 @@ from tests.browser.engines import ENGINES, Browser
 from tests.browser.form.test_changed_meanwhile import change
 from tests.browser.form.test_small_phone import WIDER
 from tests.browser.forms import field, invite, template
-from tests.browser.test_verify import DROP
+from tests.browser.pages.test_verify import DROP
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
