@@ -77,6 +77,7 @@ def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page:
     page.get_by_label("Name", exact=True).fill("Ana")
     page.get_by_role("button", name="⟦Next⟧").click()
     look(page.get_by_label("Day", exact=True))
+    expect(page.locator("#saving")).to_have_text("⟦Saved⟧")  # else the page asks whether to leave
     watch.expected.append("404")
     page.context.add_cookies([{"name": "lang", "value": "qps", "url": suite.base_url}])
     for path in (f"/s/{second['slug']}", "/s/nothing", "/verify", "/"):
