@@ -59,46 +59,50 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     selling = StampProviders(settings, workshop.outbound)
     ordering = StampOrderWork(settings, blobs, workshop.renderer, database, selling)
     signing = StatementWork(settings, blobs, workshop.sealer)
-    due_work = partial(
-        DueWork,
-        schedule=domain.SCHEDULE,
-        lease=timedelta(seconds=settings.rendering_lease_seconds),
-        limit=LIMIT,
-        concurrency=settings.rendering_children,
-    )
+    due_work = partial(DueWork, lease=timedelta(seconds=settings.rendering_lease_seconds), limit=LIMIT)
+    children, providers_at_once = settings.rendering_children, settings.certsign_at_once
     return [
-        due_work("sign statements", database, StatementRow, signing.attempt),
-        due_work("seal", database, SealJob, work.attempt, on_park=commands.fail_job),
-        DueWork(
+        due_work(
+            "sign statements",
+            database,
+            StatementRow,
+            signing.attempt,
+            schedule=domain.SCHEDULE,
+            concurrency=children,
+        ),
+        due_work(
+            "seal",
+            database,
+            SealJob,
+            work.attempt,
+            schedule=domain.SCHEDULE,
+            concurrency=children,
+            on_park=commands.fail_job,
+        ),
+        due_work(
             "sign at providers",
             database,
             CertsignJob,
             asking.attempt,
             schedule=asking.schedule,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
-            concurrency=settings.certsign_at_once,
+            concurrency=providers_at_once,
             on_park=certsign_work.give_up,
         ),
-        DueWork(
+        due_work(
             "confirm at providers",
             database,
             Confirmation,
             signers.attempt,
             schedule=confirming.SCHEDULE,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
-            concurrency=settings.certsign_at_once,
+            concurrency=providers_at_once,
             on_park=confirm_work.give_up,
         ),
-        DueWork(
+        due_work(
             "order stamps",
             database,
             StampedSeal,
             ordering.attempt,
             schedule=stages.SCHEDULE,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
             concurrency=2,
             on_park=lambda session, row: seals.tell(session, row, now()),
         ),
@@ -113,14 +117,12 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         ),
         Every("look for providers", _LOOKED_FOR, asking.look_for_providers),
         Every("abandoned confirmations", timedelta(minutes=15), signers.discard_abandoned),
-        DueWork(
+        due_work(
             "renew archive time-stamps",
             database,
             ArchivedFile,
             archiving.attempt,
             schedule=domain.ARCHIVE_SCHEDULE,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
             scheduled=True,
         ),
         Every("sweep archives", timedelta(minutes=5), lambda: archive_work.sweep(database, blobs, LIMIT)),

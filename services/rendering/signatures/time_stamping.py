@@ -83,7 +83,7 @@ class TimeStamping:
         self._urls, self._timeout = urls, timeout
         self._identity, self._renderer = identity, renderer
         self._outbound, self._to_authorities = outbound, to_authorities
-        self._lock = threading.Lock()
+        self._lock, self._asking = threading.Lock(), threading.Lock()
         self._known: Assurance | None = None
         self._asked_until: datetime | None = None
 
@@ -181,18 +181,17 @@ class TimeStamping:
     def refuse_revoked(self, now: datetime) -> None:
         """Raises CertificateRevoked when somebody whom the certificates name says that one of them was revoked. Who does not
         answer says nothing. Asked for again after some time only."""
-        with self._lock:
+        with self._asking:  # many submissions are ready at once: one of them asks
             if self._asked_until is not None and now < self._asked_until:
                 return
-        certificates = self._identity.encoded
-        until = now + _PROOF_KEPT
-        for question in self._renderer.revocation_questions([certificates[0]], certificates):
-            try:
-                until = min(until, self.prove(question, certificates, now).until)
-            except NotProven as error:
-                log.info("revocation.not_told", subject=question.subject, reason=str(error))
-                until = min(until, now + _TRIED_AGAIN_AFTER)
-        with self._lock:
+            certificates = self._identity.encoded
+            until = now + _PROOF_KEPT
+            for question in self._renderer.revocation_questions([certificates[0]], certificates):
+                try:
+                    until = min(until, self.prove(question, certificates, now).until)
+                except NotProven as error:
+                    log.info("revocation.not_told", subject=question.subject, reason=str(error))
+                    until = min(until, now + _TRIED_AGAIN_AFTER)
             self._asked_until = until
 
     def prove(self, question: Question, certificates: Sequence[bytes], now: datetime) -> "Proof":

@@ -46,6 +46,7 @@ class Workshop:
         self._children_started = False
         self._sealers_lock = threading.Lock()
         self._signatories: dict[tuple[Any, ...], tuple[datetime, Signatory]] = {}
+        self._looking: dict[tuple[Any, ...], threading.Lock] = {}
         self._provider_sealers: dict[tuple[str, Mechanism], ProviderSealer] = {}
 
     def open(self) -> "Workshop":
@@ -147,16 +148,21 @@ class Workshop:
         self, chain: Sequence[bytes], mechanisms: Sequence[Mechanism], anchors: Sequence[bytes], moment: datetime
     ) -> Signatory:
         """Who signs with this chain of a provider, which has to end in one of the anchors. What a child has found is good for a
-        minute: many submissions ask at once. Raises JobRefused, and what else children raise."""
+        minute: many submissions ask at once, and one of them looks. Raises JobRefused, and what else children raise."""
         key = (tuple(chain), tuple(mechanisms), tuple(anchors))
         with self._sealers_lock:
-            known = self._signatories.get(key)
-        if known is not None and moment - _CHECKED_FOR < known[0] <= moment < known[1].valid_to:
-            return known[1]
-        found = self.renderer.check_chain(chain, mechanisms, anchors, moment)
-        with self._sealers_lock:
-            self._signatories = {**dict(list(self._signatories.items())[-_KNOWN_SEALERS:]), key: (moment, found)}
-        return found
+            turn = self._looking.setdefault(key, threading.Lock())
+            if len(self._looking) > _KNOWN_SEALERS:
+                self._looking = {key: turn}  # who looks with another one looks beside somebody else, at the worst
+        with turn:
+            with self._sealers_lock:
+                known = self._signatories.get(key)
+            if known is not None and abs(moment - known[0]) < _CHECKED_FOR and moment < known[1].valid_to:
+                return known[1]
+            found = self.renderer.check_chain(chain, mechanisms, anchors, moment)
+            with self._sealers_lock:
+                self._signatories = {**dict(list(self._signatories.items())[-_KNOWN_SEALERS:]), key: (moment, found)}
+            return found
 
     @cached_property
     def renderer(self) -> Renderer:

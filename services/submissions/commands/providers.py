@@ -40,49 +40,60 @@ from services.submissions.storage.repeats import once
 
 
 def accept_certsign(session: Session, event_id: str, changed: CertsignChanged, site: Site, now: datetime) -> None:
-    """The provider's signature came a step further, or not. Only what is new about the present sealing counts."""
-    if not first_time(session, "accept_certsign", event_id):
+    """The provider's signature came a step further, or not."""
+    submission = _concerned(session, "accept_certsign", event_id, changed)
+    if submission is None:
         return
-    submission = store.lock(session, changed.submission_id)
-    if submission is None or submission.row.seal_id != changed.seal_id:
-        return
-    row, at = submission.row, store.moment(submission, now)
-    before = providers.certsign_of(row.certsign)
+    before = providers.certsign_of(submission.row.certsign)
     after = providers.certsign_after(before, changed.state)
     if after is None:
         return
-    row.certsign, row.updated_at = after.model_dump(mode="json"), at
-    announcement = Announcement(submission, site, at)
-    if before is not None and before.status is after.status and before.message == after.message:
-        return
-    if after.status is CertsignStatus.SIGNED:
-        trail.append(submission, [trail.Line(trail.COMPLETE_CERTSIGN, None, _said(after))], at)
-    elif after.status is CertsignStatus.FAILED and not after.waived_by:
-        trail.append(submission, [trail.Line(trail.FAIL_CERTSIGN, None, _said(after))], at)
-        announce.certsign_failed(announcement, after)
+    submission.row.certsign = after.model_dump(mode="json")
+    announcement = Announcement(submission, site, store.moment(submission, now))
+    if _is_news(announcement, before, after):
+        if after.status is CertsignStatus.SIGNED:
+            _write(announcement, trail.COMPLETE_CERTSIGN, _said(after))
+        elif after.status is CertsignStatus.FAILED and not after.waived_by:
+            _write(announcement, trail.FAIL_CERTSIGN, _said(after))
+            announce.certsign_failed(announcement, after)
 
 
 def accept_dutystamp(session: Session, event_id: str, changed: DutystampChanged, site: Site, now: datetime) -> None:
-    """Duty stamps came a step further, or not. Only what is new about the present sealing counts."""
-    if not first_time(session, "accept_dutystamp", event_id):
+    """Duty stamps came a step further, or not."""
+    submission = _concerned(session, "accept_dutystamp", event_id, changed)
+    if submission is None:
         return
-    submission = store.lock(session, changed.submission_id)
-    if submission is None or submission.row.seal_id != changed.seal_id:
-        return
-    row, at = submission.row, store.moment(submission, now)
-    before = providers.dutystamp_of(row.dutystamp)
+    before = providers.dutystamp_of(submission.row.dutystamp)
     after = providers.dutystamp_after(before, changed.state)
     if after is None:
         return
-    row.dutystamp, row.updated_at = after.model_dump(mode="json"), at
-    announcement = Announcement(submission, site, at)
-    if before is None or before.status is not after.status or before.message != after.message:
+    submission.row.dutystamp = after.model_dump(mode="json")
+    announcement = Announcement(submission, site, store.moment(submission, now))
+    if _is_news(announcement, before, after):
         if after.status is DutystampStatus.STAMPED:
-            trail.append(submission, [trail.Line(trail.COMPLETE_DUTYSTAMP, None, _stamped(after))], at)
+            _write(announcement, trail.COMPLETE_DUTYSTAMP, _stamped(after))
         elif after.status is DutystampStatus.FAILED:
-            trail.append(submission, [trail.Line(trail.FAIL_DUTYSTAMP, None, _said(after))], at)
+            _write(announcement, trail.FAIL_DUTYSTAMP, _said(after))
             announce.provider_problem(announcement, DUTYSTAMP, after)
     tell_once_stamped(announcement)
+
+
+def _concerned(
+    session: Session, consumer: str, event_id: str, changed: CertsignChanged | DutystampChanged
+) -> store.LoadedSubmission | None:
+    """The submission that an event is about, locked. None when it came before, or is not about the present sealing."""
+    if not first_time(session, consumer, event_id):
+        return None
+    submission = store.lock(session, changed.submission_id)
+    return submission if submission is not None and submission.row.seal_id == changed.seal_id else None
+
+
+def _is_news(
+    announcement: Announcement, before: KeptCertsign | KeptDutystamp | None, after: KeptCertsign | KeptDutystamp
+) -> bool:
+    """Whether there is something to say of what was just kept."""
+    announcement.submission.row.updated_at = announcement.now
+    return before is None or before.status is not after.status or before.message != after.message
 
 
 def results_of(sealed: DocumentsSealed) -> dict[str, Any]:
@@ -227,8 +238,13 @@ def retry_dutystamp(session: Session, command: rpc.RetryDutystamp, site: Site, n
     return once(session, rpc.RETRY_DUTYSTAMP, command, decide)
 
 
-def _record(announcement: Announcement, event_type: str, data: dict[str, Any]) -> None:
+def _write(announcement: Announcement, event_type: str, data: dict[str, Any]) -> None:
+    """A line of the trail that is of no party."""
     trail.append(announcement.submission, [trail.Line(event_type, None, data)], announcement.now)
+
+
+def _record(announcement: Announcement, event_type: str, data: dict[str, Any]) -> None:
+    _write(announcement, event_type, data)
     announcement.submission.row.updated_at = announcement.now
 
 

@@ -12,7 +12,7 @@ from contracts.rpc.submissions import confirmation as confirming
 from contracts.rpc.submissions import form, visit
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, SignerCertificate, Submission
-from services.submissions import forms
+from services.submissions import form_news, forms
 from services.submissions.commands import confirmation as commands
 from services.submissions.commands import followups, providers, submissions
 from services.submissions.models import ReminderRow, SubmitterRow
@@ -94,6 +94,28 @@ def again(desk: Desk, slug: str) -> Any:
 def waive(desk: Desk, submission: Submission) -> Submission:
     command = rpc.RetrySeal(request_id=uuid7(), actor=ADMIN, id=submission.id, waive_certsign=True)
     return desk.database.write(submissions.retry_seal, command, SITE, desk.now)
+
+
+def test_other_pages_with_the_form_are_told_when_the_signer_goes_to_the_provider_and_comes_back(desk: Desk) -> None:
+    slug = made(desk).submitters[0].slug or ""
+    versions: list[str] = []
+
+    def told() -> str:
+        query = form.WatchForm(slug=slug, known=versions[-1] if versions else None)
+        news = desk.database.read(form_news.news, query, SITE, desk.now)
+        assert news.version not in versions
+        versions.append(news.version)
+        return news.state
+
+    assert told() == "open"
+    start(desk, slug)
+    assert told() == "confirming"
+    leave(desk, slug)
+    assert told() == "open"
+    start(desk, slug)
+    assert told() == "confirming"
+    tell(desk, "signed")
+    assert told() == "completed"
 
 
 def test_the_provider_has_signed_and_the_form_is_completed_once(desk: Desk) -> None:

@@ -1,7 +1,7 @@
 // The last step, sent exactly once: a repetition after a lost answer carries the same request id.
 import { answersBody, newRequestId, persistently, post, Refused } from "./server/calls.js";
 import { announce } from "./dom.js";
-import { count, t } from "./texts.js";
+import { count, t, tFor } from "./texts.js";
 
 const WAITS = [1_000, 2_000, 4_000, 8_000, 15_000];
 
@@ -62,7 +62,7 @@ export class Completing {
   }
 
   #failed(error) {
-    this.panel.tell(t("completing.failed"));
+    this.panel.tell(tFor(this.state.form, "completing.failed"));
     if (!(error instanceof Refused)) return;
     this.#sent = { content: null, requestId: null };
     if (error.changedMeanwhile) {
