@@ -4,7 +4,6 @@
 sends hashes and gets raw signatures. Documents never leave the installation.
 """
 
-import binascii
 import hashlib
 import json
 import secrets
@@ -26,7 +25,7 @@ from contracts.runtime.outbound import Outbound
 from services.rendering.jobs.sealing.cms import integer, sequence
 from services.rendering.providers import csc_algorithms
 from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question
-from services.rendering.providers.csc_service import CscService, Refusal, seconds_of, text_of
+from services.rendering.providers.csc_service import CscService, Refusal, seconds_of, text_of, texts_of
 from services.rendering.providers.failures import ProviderFailed
 
 log = observe.logger(__name__)
@@ -101,8 +100,8 @@ class CscProvider:
         )
         key, certificate = _part(answer, "key"), _part(answer, "cert")
         self._check_state(str(key.get("status", "")), str(certificate.get("status", "")))
-        algorithms = tuple(one for one in key.get("algo") or () if isinstance(one, str))
-        chain = tuple(_octets(one) for one in certificate.get("certificates") or ())
+        algorithms = tuple(texts_of(key.get("algo")))
+        chain = tuple(_octets(one) for one in texts_of(certificate.get("certificates")))
         if not chain:
             raise _bad_answer("the credential has no certificate")
         multisign = answer.get("multisign")
@@ -122,9 +121,9 @@ class CscProvider:
         page: str | None = None
         for _ in range(_MOST_PAGES):
             answer = self._call("credentials/list", {"pageToken": page} if page else {}, token=token)
-            found += [one for one in answer.get("credentialIDs") or () if isinstance(one, str)]
+            found += texts_of(answer.get("credentialIDs"))
             page = answer.get("nextPageToken") or None
-            if not page:
+            if not isinstance(page, str):
                 break
         if not found:
             raise ProviderFailed("no_credential", "the provider has no credential for this account", retryable=False)
@@ -498,7 +497,12 @@ def _details(answer: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details
 
 
 def _details_of_version_2(auth: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details:
-    objects = [one for one in auth.get("objects") or () if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    listed = auth.get("objects")
+    objects = (
+        [one for one in listed if isinstance(one, dict) and isinstance(one.get("id"), str)]
+        if isinstance(listed, list)
+        else []
+    )
     pin = next((one for one in objects if str(one.get("type", "")).lower() == "password"), {})
     code = next((one for one in objects if one is not pin), {})
     return _Details(
@@ -533,7 +537,7 @@ def _octets(text: object) -> bytes:
         raise _bad_answer("it has something else than base64")
     try:
         return b64decode("".join(text.split()), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise _bad_answer("it has something else than base64") from error
 
 

@@ -111,7 +111,7 @@ class CscService:
         return self._known()[1]
 
     def offers(self, method: str) -> bool:
-        return method in _texts(self.info.get("methods"))
+        return method in texts_of(self.info.get("methods"))
 
     def _known(self) -> tuple[dict[str, Any], str]:
         with self._lock:
@@ -167,6 +167,8 @@ class CscService:
         root = str(self.info.get("oauth2") or self.base).rstrip("/").removesuffix("/oauth2")
         if self.base.startswith("https:") and not root.startswith("https:"):
             raise ProviderFailed("bad_answer", "the provider names an OAuth server without TLS", retryable=False)
+        if not root.startswith(("https://", "http://")) or not root.isascii() or not root.isprintable():
+            raise ProviderFailed("bad_answer", "the provider names an OAuth server that is none", retryable=False)
         return f"{root}/{path}"
 
     def failure(self, operation: str, refusal: Refusal, hidden: Iterable[str | None]) -> ProviderFailed:
@@ -228,7 +230,7 @@ class CscService:
         """Whether the service's own token is had by a person only."""
         if self.settings.authorization.type != "authorization_code":
             return False
-        kinds = _texts(self.info.get("authType"))
+        kinds = texts_of(self.info.get("authType"))
         return bool(kinds) and "oauth2client" not in kinds
 
     def _service_token(self) -> str:
@@ -342,6 +344,8 @@ def text_of(answer: Mapping[str, Any], key: str) -> str:
     value = answer.get(key)
     if not isinstance(value, str) or not value:
         raise ProviderFailed("bad_answer", f"the provider's answer has no {key}", retryable=False)
+    if not value.isascii() or not value.isprintable():  # it goes into a header or an address
+        raise ProviderFailed("bad_answer", f"the provider's {key} has strange characters", retryable=False)
     return value
 
 
@@ -428,5 +432,6 @@ def _retry_after(answer: Answer) -> timedelta | None:
     return min(timedelta(seconds=int(text[:6])), _LONGEST_WAIT) if text.isascii() and text.isdigit() else None
 
 
-def _texts(value: object) -> list[str]:
+def texts_of(value: object) -> list[str]:
+    """The texts of what should be a list of them."""
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

@@ -25,7 +25,7 @@ import pikepdf
 import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from standardwebhooks.webhooks import Webhook
@@ -365,6 +365,59 @@ def test_the_reference_worker_signs(tmp_path: Path, own_key: tuple[OwnKey, bool]
                 verify(credential.chain[0], signature, digest, mechanism)
             with pytest.raises(InvalidSignature):
                 verify(credential.chain[0], signatures[0], digests[1], mechanism)
+
+
+def test_it_is_started_by_the_commands_in_the_documentation(tmp_path: Path) -> None:
+    """Word for word, with a file's key and with a token of its own; only the port is one that is free."""
+    page = (ROOT / "docs" / "certsign.md").read_text().partition("### Trying the example")[2]
+    with_file, with_token = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    own = certified("ec", new_key("ec"))
+    (tmp_path / "chain.pem").write_bytes(own.chain_pem)
+    (tmp_path / "key.pem").write_bytes(own.key_pem)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "softhsm2.conf").write_text(f"directories.tokendir = {tmp_path}/tokens\n")
+    secret = next(line for line in with_file.splitlines() if line.startswith("export "))
+    python = f'python() {{ echo "secret $WORKER_SECRET"; exec {sys.executable} "$@" --port 0; }}\n'
+    for commands in (with_file, f"{secret}\n{with_token}"):
+        given = commands.replace("/usr/lib/softhsm/libsofthsm2.so", MODULE)
+        with _started(given, python, tmp_path) as (whsec, url):
+            one = provider(url, secret=whsec)
+            credential = one.credential()
+            assert isinstance(credential, Credential)
+            assert credential.chain[0] == own.chain[0].public_bytes(serialization.Encoding.DER)
+            digests = (sha256(commands.encode()).digest(),)
+            grant = one.authorize(credential, digests, Mechanism("ecdsa"), "one", idempotency_key=whsec)
+            assert isinstance(grant, Grant)
+            signatures = one.sign(credential, grant, digests, Mechanism("ecdsa"), idempotency_key=whsec)
+            assert isinstance(signatures, tuple)
+            verify(credential.chain[0], signatures[0], digests[0], Mechanism("ecdsa"))
+
+
+@contextmanager
+def _started(commands: str, python: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """The secret and the address of the worker that the commands have started."""
+    shell = subprocess.Popen(
+        ["bash", "-eo", "pipefail", "-c", python + commands],
+        cwd=folder,
+        env={**os.environ, "SOFTHSM2_CONF": str(folder / "softhsm2.conf")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert shell.stdout is not None
+        said = dict[str, str]()
+        for line_ in shell.stdout:
+            first, _, rest = line_.strip().partition(" ")
+            said[first] = rest.removeprefix("on ")
+            if first == "Listening":
+                break
+        assert "Listening" in said, shell.communicate()
+        yield said["secret"], said["Listening"]
+    finally:
+        shell.kill()
+        shell.communicate()
 
 
 def test_the_reference_worker_never_signs_twice(tmp_path: Path) -> None:
