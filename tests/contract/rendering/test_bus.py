@@ -476,7 +476,7 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
 def test_killed_while_a_provider_is_asked_each_document_has_one_signature(service: Running, tmp_path: Path) -> None:
     """The provider takes its time with each step, so that the kill comes while it is at it, or has just done it."""
 
-    def reached(number: int) -> bool:
+    def reached(number: int, before: int) -> bool:
         database = Database(service.database_url)
         try:
             rows = database.read(lambda session: list(session.scalars(sa.select(CertsignJob))))
@@ -485,8 +485,9 @@ def test_killed_while_a_provider_is_asked_each_document_has_one_signature(servic
         row = next((row for row in rows if row.submission_id == 60 + number), None)
         if row is None:
             return False
-        return [row.attempts > 0, row.prepared_for is not None, row.grant is not None][number]
+        return [row.attempts > 0, row.prepared_for is not None, provider.calls.count(signs) > before][number]
 
+    signs = "signatures/signHash"
     with csc_provider.running(tmp_path / "csc", Fault("slow", seconds=0.4)) as provider:
         for number in range(3):
             documents = [contract_pdf(1), document(line(f"annex {number}"))]
@@ -494,8 +495,9 @@ def test_killed_while_a_provider_is_asked_each_document_has_one_signature(servic
             request = seal_request(
                 service.blobs, *documents, submission_id=60 + number, seal_id=seal_id, certsign=by_csc(provider)
             )
+            before = provider.calls.count(signs)
             service.order(request)
-            wait_until(lambda number=number: reached(number), what="the provider to be asked")
+            wait_until(lambda number=number, before=before: reached(number, before), what="the provider to be asked")
             os.kill(service.background.pid, signal.SIGKILL)
             service.background.wait()
             service.background = service.start("background")
