@@ -26,7 +26,7 @@ from contracts.runtime import garbage
 from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
-from tests.support.judges import recording
+from tests.support.judges import recording, spending
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services import forking
@@ -167,6 +167,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--pure", action="store_true", help="leave out what starts a broker, a database server, a browser or a service"
     )
     parser.addoption(
+        "--spending", action="store_true", help="show which files' tests took most of the processors' time"
+    )
+    parser.addoption(
         "--record-durations", action="store_true", help=f"write what each group of tests took into {_DURATIONS.name}"
     )
 
@@ -176,6 +179,8 @@ def pytest_configure(config: pytest.Config) -> None:
     recording.register(config)
     if not hasattr(config, "workerinput"):
         forking.open_folder()
+    if config.getoption("spending"):
+        spending.register(config)
     if config.getoption("record_durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.log_pipe import LoggedProcess
+from tests.support.judges import spending
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = "TEMPLATE_PROCESSES"
@@ -81,6 +82,7 @@ class ForkedProcess(LoggedProcess):
         self._status.sendall(request)
         (self.pid,) = _WORD.unpack(_exactly(self._status, _WORD.size))
         _going_on.add(self)
+        spending.entered(self.pid)
 
     def poll(self) -> int | None:
         if self._status is None:
