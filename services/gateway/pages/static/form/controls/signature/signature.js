@@ -292,7 +292,7 @@ class SignatureControl {
       autocomplete: this.field.type === "signature" ? "name" : "off",
       "aria-describedby": this.context.describedBy,
     });
-    const note = el("p", { class: "hint", id: `${this.context.id}-how` }, firstOf([`signature.type_hint.${this.field.type}`, "signature.type_hint"]));
+    const note = el("p", { class: "hint signature__how" }, firstOf([`signature.type_hint.${this.field.type}`, "signature.type_hint"]));
     input.value = this.memory.typed ?? "";
     this.styles = new Styles({
       id: this.context.id,
