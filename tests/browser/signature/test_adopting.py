@@ -96,9 +96,8 @@ def test_what_is_chosen_is_what_is_sealed(suite: RunningSuite, open_page: OpenPa
     on_paper = page.locator(".box--current img.box__picture")
     expect(on_paper).to_have_attribute("src", "data:image/png;base64," + base64.b64encode(styles[1]).decode())
     signer.next()
-    expect(signer.field("Mine")).to_be_visible()
-    signer.press("Type")
-    expect(signer.field("Mine")).to_have_value("JvD")
+    expect(signer.field("Mine")).to_have_value("JvD")  # who has typed goes on so, in the same style
+    expect(page.get_by_label("Style 2")).to_be_checked()
     expect(page.get_by_text("By pressing Complete you sign this document electronically.")).to_be_visible()
     signer.complete()
     facts = page.locator(".signed")

@@ -22,8 +22,8 @@ export class FormState extends EventTarget {
     /** Whom the signer names for later roles: `{ email, name, phone }` by the role's uuid. */
     this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "", phone: "" }]));
     this.drafts = drafts;
-    /** What the signer has typed as their name, for their initials. */
-    this.named = "";
+    /** How the signer has signed on this page, if they have: they are offered to go on so. `name` is what they have typed as theirs. */
+    this.hand = { way: null, style: 1, name: "" };
     /** Fields, by uuid, that have got what was made for another: they are not asked for again. */
     this.adopted = new Set();
     /** What is being made and is no answer yet: by the field's uuid a function that gives an element that shows it. */

@@ -23,14 +23,14 @@ class SignatureControl {
     this.context = context;
     this.memory = context.memory; // what was drawn or typed and not sent survives going elsewhere and coming back
     this.memory.strokes ??= [];
-    this.memory.style ??= 1;
+    this.memory.style ??= context.state.hand.style;
     this.ways = waysOf(field);
     if (field.required) this.memory.typed ??= this.#proposed;
     this.made = el("div", { class: "signature", on: { keydown: (event) => this.#key(event) } });
     this.reason = field.reasons?.length ? this.#reasonSelect() : null;
     this.node = this.reason ? el("div", {}, this.made, this.#reasonQuestion()) : this.made;
     if (this.#attachment) this.#showMade();
-    else this.#showWay(this.memory.way ?? this.ways[0]);
+    else this.#showWay(this.memory.way ?? this.ways.find((way) => way === context.state.hand.way) ?? this.ways[0]);
   }
 
   focus() {
@@ -111,7 +111,9 @@ class SignatureControl {
     const { state } = this.context;
     this.context.onSketch([], null);
     const places = this.memory.forAll ? placesLike(this.field, state, way) : [];
-    if (way === "type" && this.field.type === "signature") state.named = this.memory.typed.trim();
+    if (way === "type") Object.assign(state.hand, { way, style: this.memory.style });
+    if (way === "draw") state.hand.way = way;
+    if (way === "type" && this.field.type === "signature") state.hand.name = this.memory.typed.trim();
     this.memory.madeBy = way;
     this.context.onInput(state.addAttachment(attachment));
     this.#putInto(places, attachment);
@@ -128,7 +130,7 @@ class SignatureControl {
   /** What is known of the signer, as they would write it here. */
   get #proposed() {
     const { state } = this.context;
-    const name = (state.form.submitter_name ?? "").trim() || state.named || "";
+    const name = (state.form.submitter_name ?? "").trim() || state.hand.name;
     return this.field.type === "initials" ? initials(name, locale) : name.slice(0, LONGEST);
   }
 
