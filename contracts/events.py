@@ -63,6 +63,7 @@ FORM_SENT = Event("submissions", "form.sent", PublicData, public=True)
 SUBMISSION_CREATED = Event("submissions", "submission.created", PublicData, public=True)
 SUBMISSION_COMPLETED = Event("submissions", "submission.completed", PublicData, public=True)
 SUBMISSION_DECLINED = Event("submissions", "submission.declined", PublicData, public=True)
+SUBMISSION_RETURNED = Event("submissions", "submission.returned", PublicData, public=True)
 SUBMISSION_EXPIRED = Event("submissions", "submission.expired", PublicData, public=True)
 SUBMISSION_ARCHIVED = Event("submissions", "submission.archived", PublicData, public=True)
 SUBMISSION_STAMPED = Event("submissions", "submission.stamped", PublicData, public=True)
@@ -116,8 +117,17 @@ class MailContext(Tolerant):
     parties: list[Recipient]
 
 
+class HandedOver(Tolerant):
+    """A signer has handed their form over: ``by`` is who that was (the name, else the role), ``reason`` in their words."""
+
+    by: str
+    reason: str = ""
+
+
 class InvitationDue(Tolerant):
-    """Invite this submitter now. ``invitation_id`` differs for each invitation asked for: one mail per id."""
+    """Invite this submitter now. ``invitation_id`` differs for each invitation asked for: one mail per id. ``handed_over``:
+    another person was asked before, and has named this one. ``corrected``: they had it before, and it was sent back and
+    corrected since."""
 
     invitation_id: str
     context: MailContext
@@ -125,6 +135,8 @@ class InvitationDue(Tolerant):
     reply_to: str | None = None
     message: Message | None = None
     needs_signature: bool = True
+    handed_over: HandedOver | None = None
+    corrected: bool = False
 
 
 class ReminderDue(Tolerant):
@@ -224,6 +236,25 @@ class WrongRecipientMail(Tolerant):
 
     context: MailContext
     submitter_id: int
+    reason: str = ""
+
+
+class ReturnedMail(Tolerant):
+    """This submitter has sent the submission back to be corrected."""
+
+    context: MailContext
+    submitter_id: int
+    reason: str = ""
+
+
+class DelegatedMail(Tolerant):
+    """A signer has handed their form over: ``submitter_id`` is who has it now, ``before_name`` and ``before_email`` say who had
+    it."""
+
+    context: MailContext
+    submitter_id: int
+    before_name: str | None = None
+    before_email: str | None = None
     reason: str = ""
 
 
@@ -356,7 +387,8 @@ class SendingOutcome(Tolerant):
 
 class MailOutcome(SendingOutcome):
     """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``sent_copy``, ``completed``, ``documents_copy``,
-    ``declined``, ``wrong_recipient``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when the mail server took it."""
+    ``declined``, ``wrong_recipient``, ``delegated``, ``returned``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when
+    the mail server took it."""
 
 
 class PhoneOutcome(SendingOutcome):
@@ -408,6 +440,8 @@ SENT_COPY_MAILS_DUE = Event("submissions", "sent_copy_mails.due", SentCopyMails)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
 WRONG_RECIPIENT_MAIL_DUE = Event("submissions", "wrong_recipient_mail.due", WrongRecipientMail)
+RETURNED_MAIL_DUE = Event("submissions", "returned_mail.due", ReturnedMail)
+DELEGATED_MAIL_DUE = Event("submissions", "delegated_mail.due", DelegatedMail)
 LINK_REPLACED = Event("submissions", "link.replaced", LinkReplaced)
 SMS_DUE = Event("submissions", "sms.due", SmsDue)
 CODE_DUE = Event("submissions", "code.due", CodeDue)

@@ -138,7 +138,8 @@ class Account(Tolerant):
     ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone; and whether there is
     an identity provider, and one that vouches for identities as a qualified electronic signature needs them (``qes``).
     ``frame_ancestors`` are the sites that may show signing pages in a frame, ``accent_color`` is that of buttons and links;
-    only the gateway reads them.
+    only the gateway reads them. ``allow_to_delegate``: signers may hand their form over to somebody else, where a submission's
+    preferences do not say otherwise; ``allow_to_return``: they may send it back for correction.
     """
 
     name: str = "Countersign"
@@ -167,6 +168,8 @@ class Account(Tolerant):
     reminders: Reminders = Field(default_factory=Reminders)
     frame_ancestors: list[str] = Field(default_factory=list)
     accent_color: str = ""
+    allow_to_delegate: bool = False
+    allow_to_return: bool = False
 
 
 class Area(Tolerant):
@@ -502,6 +505,14 @@ class DutystampStatus(StrEnum):
     FAILED = "failed"
 
 
+class ReturnedState(Tolerant):
+    """Who has sent a submission back for correction, when, and why."""
+
+    submitter_id: int
+    at: Moment
+    reason: str | None = None
+
+
 class CertsignState(Tolerant):
     """How far a provider's signature is. ``message`` says in words what happened last, ``next_attempt_at`` when it is tried
     again by itself (None: not by itself). ``subject`` and ``valid_to`` are the certificate's. ``waived_by``: the local
@@ -571,6 +582,7 @@ class Submission(Tolerant):
     sealing_error: str | None = None
     pades_level: str | None = None
     archive_until: Moment | None = None
+    returned: ReturnedState | None = None
     certsign_sign_status: CertsignStatus | None = None
     certsign: CertsignState | None = None
     dutystamp_status: DutystampStatus | None = None

@@ -41,7 +41,8 @@ def accept(
         existing = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
         if existing is not None or replaced_links.is_replaced(session, replaced_links.digest(mail.letter.slug)):
             continue
-        if mail.letter.kind == Kind.INVITATION and _too_soon(session, mail, submission_id, now, resend_after):
+        repeats = mail.letter.kind == Kind.INVITATION and not mail.letter.is_other
+        if repeats and _too_soon(session, mail, submission_id, now, resend_after):
             log.warning("mail.not_sent_again", submission_id=submission_id, reason="sent to this address a moment ago")
             continue
         row = _row(mail, submission_id, invitation_id, sender, now)

@@ -13,11 +13,13 @@ from contracts.events import (
     CodeDue,
     CompletionMails,
     DeclineMail,
+    DelegatedMail,
     InvitationDue,
     MailedFile,
     ProviderProblem,
     Recipient,
     ReminderDue,
+    ReturnedMail,
     SentCopyMails,
     WebhookDisabled,
     WrongRecipientMail,
@@ -36,6 +38,8 @@ class Kind(StrEnum):
     SENT_COPY = "sent_copy"
     DECLINED = "declined"
     WRONG_RECIPIENT = "wrong_recipient"
+    DELEGATED = "delegated"
+    RETURNED = "returned"
     ONE_TIME_CODE = "one_time_code"
     WEBHOOK_DISABLED = "webhook_disabled"
     PROVIDER_PROBLEM = "provider_problem"
@@ -48,7 +52,7 @@ class Letter:
 
     ``party`` is the recipient, when they are a party (``submitter_id`` where no more of them is known); ``link`` where the mail
     leads. ``files`` are what they are to get. ``slug`` is that of the signing link which lets its reader in: once that link is
-    replaced, the letter is not sent.
+    replaced, the letter is not sent. ``is_other``: it says something else than one that went there a moment ago.
     """
 
     kind: Kind
@@ -61,11 +65,13 @@ class Letter:
     submitter_id: int | None = None
     files: Sequence[MailedFile] = ()
     slug: str | None = None
+    is_other: bool = False
 
 
 def invitation(due: InvitationDue) -> list[Letter]:
     """Address a letter to each address of the invited party; none when they have no address."""
-    return _to_party(Kind.INVITATION, due.invitation_id, due)
+    letters = _to_party(Kind.INVITATION, due.invitation_id, due)
+    return [replace(letter, is_other=due.corrected) for letter in letters]
 
 
 def reminder(due: ReminderDue) -> list[Letter]:
@@ -158,17 +164,35 @@ def declined(due: DeclineMail) -> list[Letter]:
 
 
 def wrong_recipient(event_id: str, due: WrongRecipientMail) -> list[Letter]:
-    """Tell the sender. A reply would go to somebody whom it does not concern: there is none. It may happen to one party more
-    than once, so each fact is a mail of its own."""
+    """Tell the sender. A reply would go to somebody whom it does not concern: there is none."""
+    return _to_sender(Kind.WRONG_RECIPIENT, event_id, due, [])
+
+
+def delegated(event_id: str, due: DelegatedMail) -> list[Letter]:
+    """Tell the sender, whose reply goes to whoever has handed it over."""
+    return _to_sender(Kind.DELEGATED, event_id, due, addresses.split(due.before_email))
+
+
+def returned(event_id: str, due: ReturnedMail) -> list[Letter]:
+    """Tell the sender, whose reply goes to whoever has sent it back."""
     party = find_party(due.context.parties, due.submitter_id)
+    return _to_sender(Kind.RETURNED, event_id, due, addresses.split(party.email) if party else [])
+
+
+def _to_sender(
+    kind: Kind, event_id: str, due: WrongRecipientMail | DelegatedMail | ReturnedMail, readers: Sequence[str]
+) -> list[Letter]:
+    """Tell the sender of one party; a reply goes to the ``readers``. It may happen to one party more than once, so each fact is
+    a mail of its own."""
     return [
         Letter(
-            kind=Kind.WRONG_RECIPIENT,
-            key=_key(Kind.WRONG_RECIPIENT, event_id, address),
+            kind=kind,
+            key=_key(kind, event_id, address),
             to_address=address,
             to_name=addresses.one_line(due.context.sender_name),
+            reply_to=[reader for reader in readers if addresses.same(reader) != addresses.same(address)],
             link=due.context.submission_link,
-            party=party,
+            party=find_party(due.context.parties, due.submitter_id),
         )
         for address in _distinct(addresses.split(due.context.sender_email))
     ]

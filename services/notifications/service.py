@@ -54,6 +54,15 @@ class NotificationsService:
         mails = composing.wrong_recipients(envelope.id, data)
         self._accept("wrong_recipient_mail_due", envelope, mails, data.context.submission_id)
 
+    @subscribes(events.DELEGATED_MAIL_DUE)
+    def on_delegated_mail_due(self, envelope: Envelope, data: events.DelegatedMail) -> None:
+        mails = composing.delegations(envelope.id, data)
+        self._accept("delegated_mail_due", envelope, mails, data.context.submission_id)
+
+    @subscribes(events.RETURNED_MAIL_DUE)
+    def on_returned_mail_due(self, envelope: Envelope, data: events.ReturnedMail) -> None:
+        self._accept("returned_mail_due", envelope, composing.returns(envelope.id, data), data.context.submission_id)
+
     @subscribes(events.LINK_REPLACED)
     def on_link_replaced(self, envelope: Envelope, data: events.LinkReplaced) -> None:
         self.context.database.write(commands.replace_link, envelope.id, data, now())

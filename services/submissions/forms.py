@@ -29,7 +29,7 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.reading import present, queries
-from services.submissions.rules import confirming, domain, filling, formats, placeholders, providers
+from services.submissions.rules import confirming, domain, filling, formats, offers, placeholders, providers
 from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
@@ -242,6 +242,8 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     decliner = next((submitter for submitter in opened.submitters if submitter.declined_at), None)
     brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
+    told = (row.returned or {}) if opened.state is FormState.RETURNED else {}
+    returner = next((submitter for submitter in opened.submitters if submitter.id == told.get("submitter_id")), None)
     return rpc.form.SigningForm(
         state=opened.state.value,
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
@@ -258,6 +260,8 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         lang=submitter.preferences.get("lang"),
         time_zone=account.time_zone,
         expire_at=row.expire_at,
+        returned_by=(returner.name or returner.role) if returner else None,
+        return_reason=told.get("reason"),
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
         decline_reason=decliner.decline_reason if declined and decliner else None,
     )
@@ -331,6 +335,11 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
     ]
     preferred = opened.submitter.preferences.get("go_to_last")
     page.shown = what_is_shown.to(opened.submitter, opened.row, opened.snapshot, opened.submitters).token
+    if opened.state is FormState.OPEN and not opened.submitter.viewer:
+        page.ways = offers.ways(
+            opened.row.preferences, opened.snapshot.account, [other.confirmation for other in opened.submitters]
+        )
+        page.delegate_needs_phone = offers.needs_phone(opened.submitter.preferences)
     page.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     page.completed_redirect_url = _redirect(opened)
     page.consent = consent.required_consent(opened.submitter)

@@ -43,6 +43,7 @@ class SubmissionRow(Base):
     ``drafts`` caches the partly filled documents of ``values_version``. ``invitees`` are the parties that another one has yet
     to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements. ``certsign`` and
     ``dutystamp`` are how far providers are (``rules.providers``), None before the sealing and where none is asked.
+    ``returned`` (a ReturnedState) says who has sent it back for correction, None once it is sent again.
     """
 
     __tablename__ = "submissions"
@@ -78,6 +79,7 @@ class SubmissionRow(Base):
     variables: Mapped[dict[str, Any]] = mapped_column(Json)
     certsign: Mapped[dict[str, Any] | None] = mapped_column(Json)
     dutystamp: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    returned: Mapped[dict[str, Any] | None] = mapped_column(Json)
     results: Mapped[dict[str, Any] | None] = mapped_column(Json)
     drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
     invitees: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
@@ -222,13 +224,16 @@ class SubmitterRow(Base):
 
 
 class ReplacedLinkRow(Base):
-    """A signing link that is no longer valid (see ``signing_links``). ``reason`` is a ``signing_links.Why``."""
+    """A signing link that is no longer valid (see ``signing_links``). ``reason`` is a ``signing_links.Why``; ``handed_to`` whom
+    the form was handed over to, in the words that whoever has the old link may read. An older version tells no submitter."""
 
     __tablename__ = "replaced_links"
 
     slug: Mapped[str] = mapped_column(sa.Text, primary_key=True)
     submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     reason: Mapped[str] = mapped_column(sa.Text)
+    handed_to: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 

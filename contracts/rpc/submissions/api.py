@@ -272,6 +272,16 @@ class RetrySeal(Tolerant):
     waive_certsign: bool = False
 
 
+class SendAgain(Tolerant):
+    """Send again what a party has sent back for correction. ``sign_again``: ids of submitters that have completed and are to do
+    so once more, besides those of whom something was changed."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    sign_again: list[int] = Field(default_factory=list)
+
+
 class RetryCertsign(Tolerant):
     """Have a provider's signature that failed asked for again now; ``order`` has the account's settings of today."""
 
@@ -355,6 +365,7 @@ REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
 EVIDENCE = Rpc("submissions", "evidence", GetEvidence, Evidence, timeout=30)
 RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
+SEND_AGAIN = Rpc("submissions", "send_again", SendAgain, Submission)
 RETRY_CERTSIGN = Rpc("submissions", "retry_certsign", RetryCertsign, Submission)
 RETRY_DUTYSTAMP = Rpc("submissions", "retry_dutystamp", RetryDutystamp, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)

@@ -92,8 +92,8 @@ class SignedSummary(Tolerant):
 
 class SigningForm(Tolerant):
     """The content of the signing page. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
-    ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
-    unless ``open`` or ``completed``.
+    ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived``, ``returned`` or ``code``; everything but the
+    names is empty unless ``open`` or ``completed``.
 
     Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
     what is asked for, or the state in which no code is worth asking for.
@@ -108,6 +108,7 @@ class SigningForm(Tolerant):
     ``identity`` is the certificate that they signed with, once the form is completed; ``signed`` what they have signed.
     ``copies``: what they may have of it until everybody has completed; None before, when it is sealed, and where the sender
     wants none.
+    ``ways`` are those on from here that this signer has beside completing (``ways``), while it is ``open``.
     """
 
     state: str
@@ -125,6 +126,8 @@ class SigningForm(Tolerant):
     expire_at: datetime | None = None
     sealing_status: str | None = None
     waits_for_provider: bool = False
+    returned_by: str | None = None
+    return_reason: str | None = None
     declined_by: str | None = None
     decline_reason: str | None = None
     completed_redirect_url: str | None = None
@@ -145,6 +148,8 @@ class SigningForm(Tolerant):
     identity: SignerCertificate | None = None
     copies: Copies | None = None
     signed: SignedSummary | None = None
+    ways: list[str] = Field(default_factory=list)
+    delegate_needs_phone: bool = False
 
 
 class SaveValues(Visit):
@@ -217,7 +222,8 @@ class AttachFile(Visit):
 
 
 class Done(Tolerant):
-    """``state`` as in SigningForm, after the command; ``wrong_recipient`` when the link is no longer valid because of it.
+    """``state`` as in SigningForm, after the command; ``wrong_recipient`` or ``delegated`` when the link is no longer valid
+    because of it.
     ``receipt`` as in SigningForm, of a completion."""
 
     state: str

@@ -191,6 +191,11 @@ async def seal(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(call, exchange, id=exchange.arguments["id"], waive_certsign=waived, **accepted)
 
 
+async def send_again(context: GatewayContext, exchange: Exchange) -> Any:
+    chosen = pick(exchange.body or {}, "sign_again")
+    return await context.ask(rpc.SEND_AGAIN, exchange, id=exchange.arguments["id"], **chosen)
+
+
 async def certsign(context: GatewayContext, exchange: Exchange) -> Any:
     settings = (await _providers_for(context, exchange)).certsign
     if settings is None:

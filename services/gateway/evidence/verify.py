@@ -32,6 +32,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.p7s"
 TYPE = "countersign evidence"
 COMPLETIONS = ("complete_form", "api_complete_form")
+REOPENED = "reopen_form"
 CHUNK = 1 << 20
 
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
@@ -322,8 +323,13 @@ def _statements(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[s
     for submitter, statements in sorted(parties.items()):
         if not statements:
             report.note(f"party {submitter} completed with a version that made no statements")
-        if len(statements) > 1:
+        numbers = [_line_of(read_member(evidence, files["statement"])) for files in statements]
+        again = max((number for number, line in enumerate(lines, 1) if _reopens(line, submitter)), default=0)
+        standing = [number for number in numbers if number == 0 or number > again]
+        if len(standing) > 1 or len(set(numbers)) < len(numbers):
             report.wrong(f"there are {len(statements)} different statements on party {submitter}{by_name}")
+        if len(standing) < len(numbers):
+            report.note(f"party {submitter} completed once more: what they had signed was changed (line {again})")
         for files in statements:
             name, data = files["statement"], read_member(evidence, files["statement"])
             faults = _faults(data, manifest, submitter, lines)
@@ -331,6 +337,19 @@ def _statements(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[s
                 report.wrong(f"{name} differs: {'; '.join(faults)}{by_name}")
             else:
                 report.holds(f"{name} says what the events say; its receipt is {receipt(data)}")
+
+
+def _reopens(line: Dict[str, Any], submitter: int) -> bool:
+    """Tell if this party had to complete once more from this line on."""
+    return bool(line["event_type"] == REOPENED and line["submitter_id"] == submitter)
+
+
+def _line_of(data: bytes) -> int:
+    """Return the number of the line that a statement is about, 0 when it cannot be read."""
+    try:
+        return int(_json(data)["line"]["number"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return 0
 
 
 def _faults(data: bytes, manifest: Dict[str, Any], submitter: int, lines: List[Dict[str, Any]]) -> List[str]:

@@ -29,6 +29,7 @@ from services.gateway.pages import (
     signing,
     submission_page,
     verify,
+    ways,
 )
 from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
@@ -42,7 +43,7 @@ _PATHS = ("/s/", "/d/", "/p/", "/e/", "/file/", "/dev/", "/static/", "/identity/
 _SECRET_PATHS = ("/s/", "/d/", "/p/", "/e/")
 _WAYS_BACK = "/identity/"
 _EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
-_REPLACED_LINKS = ("replaced", "wrong_recipient")
+_REPLACED_LINKS = ("replaced", "wrong_recipient", "delegated")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
     400: "bad_request",
@@ -97,6 +98,7 @@ def create_pages(
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
     app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(ways.routes(context, trusted))
     app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(copies.routes(context))
     app.register_blueprint(codes.routes(context, trusted))
@@ -216,7 +218,8 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
     wants_page = reads and accepted["text/html"] > accepted["application/json"]
     answer: flask.Response
     if wants_page:
-        page = flask.render_template("error.html", status=status, kind=_kind(status, details))
+        handed_to = next((detail["to"] for detail in details or [] if detail.get("to")), None)
+        page = flask.render_template("error.html", status=status, kind=_kind(status, details), handed_to=handed_to)
         answer = flask.Response(page, mimetype="text/html")
     elif details:
         answer = flask.jsonify({"error": message, "code": code, "details": details})

@@ -17,12 +17,14 @@ from contracts.events import (
     CodeDue,
     CompletionMails,
     DeclineMail,
+    DelegatedMail,
     InvitationDue,
     MailContext,
     MailedFile,
     ProviderProblem,
     Recipient,
     ReminderDue,
+    ReturnedMail,
     SentCopyMails,
     StampBalanceLow,
     WebhookDisabled,
@@ -74,7 +76,9 @@ def invitations(due: InvitationDue) -> list[Mail]:
     """Write the invitations: our text, or the API user's message, with the link appended unless the message has it."""
     mails = []
     for letter in domain.invitation(due):
-        facts = _facts_for_signer(due, letter)
+        facts = _facts_for_signer(due, letter) | {"by": "", "reason": [], "corrected": due.corrected}
+        if due.handed_over is not None:
+            facts |= {"by": one_line(due.handed_over.by, 100), "reason": _lines(due.handed_over.reason)}
         mail = _mail(letter, facts)
         mails.append(_with_message(mail, due.message, due.context, facts))
     return mails
@@ -117,16 +121,44 @@ def wrong_recipients(event_id: str, due: WrongRecipientMail) -> list[Mail]:
     return [_refusal(letter, due) for letter in domain.wrong_recipient(event_id, due)]
 
 
-def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
-    """The sender reads who does not sign, and why."""
-    reason = [one_line(line, 1000) for line in due.reason.splitlines()[:50]]
+def delegations(event_id: str, due: DelegatedMail) -> list[Mail]:
+    """The sender reads who has handed what over to whom, and why."""
+    language, after = _language(due.context), domain.find_party(due.context.parties, due.submitter_id)
+    facts = _facts(due.context) | {
+        "party": one_line(due.before_name, 100) or _role(after) or language.say("mail", "somebody"),
+        "email": one_line(due.before_email),
+        "other": _display_name(after, language),
+        "other_email": one_line(after.email if after else None),
+        "reason": _lines(due.reason),
+    }
+    return [
+        _mail(letter, facts | {"name": letter.to_name, "link": letter.link}, due.context.account.name)
+        for letter in domain.delegated(event_id, due)
+    ]
+
+
+def _role(party: Recipient | None) -> str:
+    return one_line(party.role if party else "", 100)
+
+
+def _lines(text: str) -> list[str]:
+    """What somebody wrote, as the lines of a mail."""
+    return [line for line in (one_line(line, 1000) for line in text.splitlines()[:50]) if line]
+
+
+def returns(event_id: str, due: ReturnedMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.returned(event_id, due)]
+
+
+def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail | ReturnedMail) -> Mail:
+    """The sender reads who does not sign, or not yet, and why."""
     facts = {
         "name": letter.to_name,
         "link": letter.link,
         "party": _display_name(letter.party, _language(due.context)),
         "email": one_line(letter.party.email if letter.party else None),
         "approves": letter.party is not None and letter.party.acts_as == ActsAs.APPROVER,
-        "reason": [line for line in reason if line],
+        "reason": _lines(due.reason),
     }
     return _mail(letter, _facts(due.context) | facts, due.context.account.name)
 

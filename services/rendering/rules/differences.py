@@ -19,6 +19,7 @@ from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus, iso
 
 API_COMPLETION = "api_complete_form"
 COMPLETIONS = ("complete_form", API_COMPLETION)
+REOPENED = "reopen_form"
 ACCEPT = "accept_differences"
 ROLLOUT = timedelta(days=1)
 """So long after the first statement could be made, a process of an older version may still have recorded a completion."""
@@ -98,13 +99,13 @@ def broken_lines(trail: Sequence[TrailEvent]) -> Iterator[str]:
 def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> Iterator[str]:
     yield from broken_lines(request.trail)
     names = {party.id: _name(party) for party in request.parties}
-    completed = {
-        line.submitter_id: line
-        for line in request.trail
-        if line.event_type in COMPLETIONS and line.submitter_id is not None
-    }
+    counting = standing(request.trail)
+    completed = {line.submitter_id: line for line in counting if line.submitter_id is not None}
+    last_reopened = reopened(request.trail)
+    void = [known for known in confirmed if _is_void(known.statement, last_reopened)]
+    standing_ones = [known for known in confirmed if known not in void]
     for submitter_id, line in completed.items():
-        of_party = [statement for statement in confirmed if statement.statement.submitter == submitter_id]
+        of_party = [statement for statement in standing_ones if statement.statement.submitter == submitter_id]
         party_name = names.get(submitter_id, f"submitter {submitter_id}")
         if len(of_party) > 1:
             difference = (
@@ -121,10 +122,51 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
             difference = f"{party_name} counts as completed, and no line of the audit trail says so"
             yield _now(difference, canonical_json.digest(_given(request, submitter_id)))
-    for statement in confirmed:
+    for statement in standing_ones:
         yield from _Compared(request, statement, names.get(statement.statement.submitter)).differences()
+    yield from _void_differences(request, void, names)
     if request.to_check is not None:
         yield from _drawn(request, request.to_check)
+
+
+def reopened(trail: Sequence[TrailEvent]) -> dict[int, int]:
+    """The number of the line from which on each of these parties had to complete once more, because what they had signed was
+    changed."""
+    return {
+        line.submitter_id: number
+        for number, line in enumerate(trail, start=1)
+        if line.event_type == REOPENED and line.submitter_id is not None
+    }
+
+
+def standing(trail: Sequence[TrailEvent]) -> list[TrailEvent]:
+    """The completions that count: those after which their party did not have to complete once more."""
+    last_reopened = reopened(trail)
+    return [
+        line
+        for number, line in enumerate(trail, start=1)
+        if line.event_type in COMPLETIONS and number > last_reopened.get(line.submitter_id or 0, 0)
+    ]
+
+
+def _is_void(statement: Statement, last_reopened: Mapping[int, int]) -> bool:
+    return statement.line.number < last_reopened.get(statement.submitter, 0)
+
+
+def _void_differences(request: SealRequest, void: Sequence[Known], names: Mapping[int, str]) -> Iterator[str]:
+    """A completion that counts no more was still made as its statement says, and has one only: of what it was, nothing is
+    compared with what is there today."""
+    of_line: dict[tuple[int, int], list[Known]] = {}
+    for known in void:
+        of_line.setdefault((known.statement.submitter, known.statement.line.number), []).append(known)
+    for (submitter_id, number), several in of_line.items():
+        name = names.get(submitter_id, f"submitter {submitter_id}")
+        for known in several:
+            yield from _Compared(request, known, name).lines()
+        if len(several) > 1:
+            digests = sorted(statements.digest(known.statement) for known in several)
+            difference = f"there are {len(several)} statements of the completion of {name} in line {number}"
+            yield _now(difference, canonical_json.digest(digests))
 
 
 def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
@@ -164,12 +206,13 @@ class _Compared:
             difference = f"the completion of {self._who} was confirmed, and they no longer count as completed"
             yield _now(difference, _given(self._request, self._statement.submitter))
             return
-        yield from self._lines()
+        yield from self.lines()
         yield from self._documents()
         yield from self._paper(party)
         yield from self._values(party)
 
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
+        """What the lines say otherwise than the statement."""
         stated = self._statement
         line = self._line(stated.line)
         if line is None or line.submitter_id != stated.submitter or line.event_type not in COMPLETIONS:
@@ -237,8 +280,8 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     yield from _values_drawn(request, check, definitions, hidden)
     yield from _reasons_drawn(request, check)
     parties = {party.id: party for party in request.parties}
-    for line in request.trail:
-        named = line.data.get("party") if line.event_type in COMPLETIONS else None
+    for line in standing(request.trail):
+        named = line.data.get("party")
         if line.submitter_id is None or not named:
             continue
         party = parties.get(line.submitter_id)

@@ -50,8 +50,10 @@ _OTHER_MAILS = {
     "sent_copy": trail.SEND_CC_EMAIL,
     "declined": trail.SEND_DECLINE_EMAIL,
     "wrong_recipient": trail.SEND_WRONG_RECIPIENT_EMAIL,
+    "delegated": trail.SEND_DELEGATION_EMAIL,
+    "returned": trail.SEND_RETURN_EMAIL,
 }
-_TO_THE_SENDER = ("declined", "wrong_recipient")
+_TO_THE_SENDER = ("declined", "wrong_recipient", "delegated", "returned")
 
 
 def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:

@@ -42,7 +42,7 @@ def view(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     """The page was shown. Who looks again at once is not counted twice."""
     submission, submitter = lock_passed(session, visit, site, now)
     at = store.moment(submission, now)
-    details = _visit(visit, submitter)
+    details = visit_details(visit, submitter)
     repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and details == submitter.visit
     state, happened = domain.view(submission.state, submitter.id, at)
     if happened:
@@ -175,7 +175,7 @@ def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: da
     def decide() -> rpc.form.Done:
         submission, submitter = lock_passed(session, command, site, now)
         at = store.moment(submission, now)
-        reason = _reason(command.reason)
+        reason = refusal_reason(command.reason)
         try:
             state, happened = domain.decline(submission.state, submitter.id, at)
         except Refused as refused:
@@ -199,12 +199,12 @@ def report_wrong_recipient(
     def decide() -> rpc.form.Done:
         submission, submitter = store.lock_by_slug(session, command.slug)
         at = store.moment(submission, now)
-        reason = _reason(command.reason)
+        reason = refusal_reason(command.reason)
         try:
             state = domain.report_wrong_recipient(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        data = {**_visit(command, submitter), "reason": reason}
+        data = {**visit_details(command, submitter), "reason": reason}
         line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, data)
         confirmations.discard(submission, submitter, "wrong recipient", at)
         dropped = signing_links.replace(submission, submitter, Why.WRONG_RECIPIENT, at)
@@ -289,7 +289,7 @@ def received(
     return values
 
 
-def _reason(text: str) -> str | None:
+def refusal_reason(text: str) -> str | None:
     """Why somebody does not sign, as the sender reads it."""
     reason = addresses.text(text)
     if len(reason) > LONGEST_REASON:
@@ -300,10 +300,10 @@ def _reason(text: str) -> str | None:
 def seen(submitter: SubmitterRow, visit: rpc.visit.Visit, now: datetime) -> None:
     """Who acts has opened the form, whether or not the page could say so."""
     submitter.opened_at = submitter.opened_at or now
-    submitter.visit = _visit(visit, submitter)
+    submitter.visit = visit_details(visit, submitter)
 
 
-def _visit(visit: rpc.visit.Visit, submitter: SubmitterRow) -> dict[str, Any]:
+def visit_details(visit: rpc.visit.Visit, submitter: SubmitterRow) -> dict[str, Any]:
     """What the audit trail says of a visit; what this one does not say is kept from the last."""
     details = {
         "ip": (visit.ip or "")[:64],

@@ -1,6 +1,7 @@
 """Replacing the link of a signer, so that whom it was sent to is who can sign with it.
 
-A link is replaced when the address that it was made for changes, and when whoever got it says that they are not this person.
+A link is replaced when the address that it was made for changes, when whoever got it says that they are not this person, and
+when they hand the form over to somebody else.
 What was filled in with the old link and not signed is dropped: nobody signs what somebody else has typed, and nobody reads it.
 Of the old link only its slug is kept, so that whoever still has it is told that it is no longer valid, and nothing else.
 """
@@ -26,6 +27,7 @@ class Why(StrEnum):
 
     ADDRESS_CHANGED = "replaced"
     WRONG_RECIPIENT = "wrong_recipient"
+    DELEGATED = "delegated"
 
 
 def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) -> bool:
@@ -38,15 +40,20 @@ def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) ->
     return other_email or bool(submitter.phone and phone != submitter.phone)
 
 
-def replace(submission: LoadedSubmission, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
+def replace(
+    submission: LoadedSubmission, submitter: SubmitterRow, why: Why, now: datetime, to: str | None = None
+) -> list[trail.Line]:
     """Give the submitter another link, and drop what was done with the old one. Returns the lines that tell what was dropped.
+    ``to``: whom it was handed over to, as whoever has the old link is told.
 
     The files that are no value any more stay until ``drop_files``: what the sender gives in the same request may name them.
     """
     session, before = submission.session, dict(submitter.values)
-    remaining = _of_the_sender(submission, submitter)
+    remaining = of_the_sender(submission, submitter)
     old, submitter.slug = submitter.slug, store.new_slug()
-    session.add(ReplacedLinkRow(slug=old, submission_id=submission.row.id, reason=why.value, created_at=now))
+    old_link = ReplacedLinkRow(slug=old, submission_id=submission.row.id, reason=why.value, created_at=now)
+    old_link.submitter_id, old_link.handed_to = submitter.id, to
+    session.add(old_link)
     dropped = [
         field
         for field in submission.fields_of(submitter)
@@ -93,9 +100,9 @@ def files_without_use(
     ]
 
 
-def _of_the_sender(submission: LoadedSubmission, submitter: SubmitterRow) -> dict[str, Any]:
-    """The values that the sender has given. Of a row of an older version, which does not tell them from what was typed, all
-    while nothing was typed, and then those that the signer could not change."""
+def of_the_sender(submission: LoadedSubmission, submitter: SubmitterRow) -> dict[str, Any]:
+    """Return the values that the sender has given. Of a row of an older version, which does not tell them from what was typed,
+    all while nothing was typed, and then those that the signer could not change."""
     if submitter.given is not None:
         return dict(submitter.given)
     if submitter.started_at is None:

@@ -11,7 +11,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions.commands import branding_pictures, signing_links, submissions
+from services.submissions.commands import branding_pictures, returning, signing_links, submissions
 from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import sms
 from services.submissions.outgoing.announce import Announcement, announce
@@ -111,9 +111,10 @@ def update(
             domain.change(submission.state, submitter.id)
             if command.completed or _changes_what_is_signed(change):
                 confirmations.discard(submission, submitter, "changed by the sender", at)
-            lines = _readdressed(announcement, submitter, change.details)
             before, party = changes.of(submitter, submission.fields), trail.party(submitter)
-            _apply(submission, submitter, command, change, limits, at)
+            lines = returning.reopen(submission, [submitter], announcement.data, at)
+            lines += _readdressed(announcement, submitter, change.details)
+            lines += _apply(submission, submitter, command, change, limits, announcement.data, at)
             submissions.attach(submission, prepared, at)
             branding_pictures.record(submission, prepared, at)
             if announcement.readdressed:
@@ -125,7 +126,7 @@ def update(
                 state, happened = domain.complete_for(submission.state, submitter.id, at, seal_id=uuid7())
             elif announcement.readdressed and (invited := domain.invite_awaited(submission.state, at))[1]:
                 state, happened = invited
-            elif command.send_email or command.send_sms:
+            elif (command.send_email or command.send_sms) and not submission.state.returned:
                 announcement.again_by = {"email": command.send_email, "sms": command.send_sms}
                 state, happened = domain.invite_again(submission.state, submitter.id, at)
             else:
@@ -169,8 +170,9 @@ def _apply(
     command: rpc.UpdateSubmitter,
     change: Change,
     limits: Limits,
+    actor: Mapping[str, Any],
     now: datetime,
-) -> None:
+) -> list[trail.Line]:
     before, was_called = addresses.mailbox(submitter.email), filling.person(submission.row, submitter)
     for key, value in change.details.items():
         setattr(submitter, key, value)
@@ -192,9 +194,8 @@ def _apply(
     if submitter.given is not None:
         submitter.given = change.overrides.over(submitter.given)
     persons = was_called, filling.person(submission.row, submitter)
-    changes.refuse_what_is_signed(
-        submitter, submission.submitters, fields, submission.fields, values, *persons, problems
-    )
+    signed = Problems() if submission.state.returned else problems
+    changes.refuse_what_is_signed(submitter, submission.submitters, fields, submission.fields, values, *persons, signed)
     everybody = [{**submitter.values, "metadata": submitter.metadata_} for submitter in submission.submitters]
     creation.check_size(everybody, limits, problems)
     if len(submission.attachments) + len(change.overrides.sources) > limits.max_attachments:
@@ -202,3 +203,6 @@ def _apply(
     problems.refuse()
     submitter.updated_at = submission.row.updated_at = now
     store.index(submission)
+    return (
+        returning.reopen(submission, submission.submitters, actor, now) if submission.state.returned and signed else []
+    )

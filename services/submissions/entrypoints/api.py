@@ -7,7 +7,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Page, Removed, Submission, SubmissionDocuments, SubmissionEvent, Submitter
 from services.submissions import fitting
-from services.submissions.commands import branding_pictures, providers, submissions, submitters
+from services.submissions.commands import branding_pictures, providers, returning, submissions, submitters
 from services.submissions.documents import Documents, field_boxes
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning.preparing import adopted
@@ -58,6 +58,11 @@ class Api(Entrypoints):
     def retry_seal(self, command: rpc.RetrySeal) -> Submission:
         refuse_impossible_ids(command, id="Submission")
         return self._write(submissions.retry_seal, command)
+
+    @handles(rpc.SEND_AGAIN)
+    def send_again(self, command: rpc.SendAgain) -> Submission:
+        refuse_impossible_ids(command, id="Submission")
+        return self._write(returning.send_again, command)
 
     @handles(rpc.RETRY_CERTSIGN)
     def retry_certsign(self, command: rpc.RetryCertsign) -> Submission:

@@ -5,7 +5,7 @@ from typing import Any
 from contracts.providers import ConfirmationView
 from contracts.rpc import rendering
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.submissions import codes, form, identity, visit
+from contracts.rpc.submissions import codes, form, identity, visit, ways
 from contracts.rpc.submissions import confirmation as confirming
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
@@ -15,6 +15,8 @@ from services.submissions.commands import codes as code_commands
 from services.submissions.commands import confirmation as confirmation_commands
 from services.submissions.commands import form as form_commands
 from services.submissions.commands import identity as identity_commands
+from services.submissions.commands import returning
+from services.submissions.commands import ways as way_commands
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning.preparing import adopted, check_texts, texts_in
 from services.submissions.rules.confirming import KeptConfirmation
@@ -69,6 +71,16 @@ class Signing(Entrypoints):
     @handles(form.REPORT_WRONG_RECIPIENT)
     def report_wrong_recipient(self, command: form.ReportWrongRecipient) -> form.Done:
         return self._write(form_commands.report_wrong_recipient, command)
+
+    @handles(ways.DELEGATE_FORM)
+    def delegate_form(self, command: ways.DelegateForm) -> form.Done:
+        texts = [("name", command.name)] if command.name else []
+        check_texts(self.context.bus, texts, lambda: self._look_up(forms.labels, command))
+        return self._write(way_commands.delegate, command)
+
+    @handles(ways.RETURN_FORM)
+    def return_form(self, command: ways.ReturnForm) -> form.Done:
+        return self._write(returning.send_back, command)
 
     @handles(form.CHOOSE_LANGUAGE)
     def choose_language(self, command: form.ChooseLanguage) -> form.Done:

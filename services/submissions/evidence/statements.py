@@ -104,18 +104,25 @@ def note_signed(session: Session, signed: StatementSigned) -> None:
 
 def of_submission(session: Session, submission_id: int) -> list[StatementRow]:
     """The statements of a submission, in the order of the completions."""
-    query = sa.select(StatementRow).where(StatementRow.submission_id == submission_id)
-    return list(session.scalars(query.order_by(StatementRow.created_at, StatementRow.submitter_id)))
+    rows = session.scalars(sa.select(StatementRow).where(StatementRow.submission_id == submission_id))
+    return sorted(rows, key=_line_number)
+
+
+def _line_number(row: StatementRow) -> int:
+    return Statement.model_validate(row.statement).line.number
 
 
 def receipts(session: Session, submission_id: int) -> dict[int, str]:
-    """The receipt of each party that has completed, by submitter."""
+    """The receipt of each party that has completed, by submitter: of who has done so more than once, that of the last time."""
     return {row.submitter_id: row.receipt for row in of_submission(session, submission_id)}
 
 
 def receipt_of(session: Session, submitter_id: int) -> str | None:
-    """The receipt of a party; None before it has completed, and where an older version recorded that."""
-    return session.scalar(sa.select(StatementRow.receipt).where(StatementRow.submitter_id == submitter_id))
+    """The receipt of a party, of the last time that they have completed; None before, and where an older version recorded
+    that."""
+    rows = session.scalars(sa.select(StatementRow).where(StatementRow.submitter_id == submitter_id))
+    last = max(rows, key=_line_number, default=None)
+    return None if last is None else last.receipt
 
 
 def find(session: Session, query: FindReceipt) -> FoundReceipt:

@@ -18,7 +18,7 @@ from services.submissions.rules import addresses
 from services.submissions.storage import trail
 
 _VISITS = (trail.VIEW_FORM, trail.START_FORM, trail.COMPLETE_FORM)
-_REPLACED = (trail.REPLACE_LINK, trail.WRONG_RECIPIENT)
+_REPLACED = (trail.REPLACE_LINK, trail.WRONG_RECIPIENT, trail.DELEGATE_FORM)
 _SENT = (trail.SEND_EMAIL, trail.SEND_SMS)
 _COLUMNS = sa.inspect(SubmitterRow).column_attrs.keys()
 
@@ -59,9 +59,16 @@ def _with_this_link(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
     return lines[replaced[-1] :] if replaced else lines
 
 
+def _since_reopened(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
+    """What a party completed before the sender changed what they had signed counts no more."""
+    reopened = [number for number, line in enumerate(lines, 1) if line.event_type == trail.REOPEN_FORM]
+    return lines[reopened[-1] :] if reopened else lines
+
+
 def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
     """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
-    done = next((line for line in lines if line.event_type in trail.COMPLETIONS), None)
+    since = _since_reopened(lines)
+    done = next((line for line in since if line.event_type in trail.COMPLETIONS), None)
     naming = done or next((line for line in reversed(lines) if "party" in line.data), None)
     named: Mapping[str, Any] | None = naming.data.get("party") if naming else None
     if named is None:
@@ -79,7 +86,7 @@ def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
         "opened_at": visits[0].occurred_at if visits else None,
         "completed_at": done.occurred_at if done else None,
         "completed_by_api": by_api,
-        "consent": _consent(lines),
+        "consent": _consent(since),
         "preferences": {"acts_as": done.data["acts_as"]} if done is not None and "acts_as" in done.data else {},
     }
 

@@ -11,19 +11,22 @@ from typing import Any
 
 from contracts import events
 from contracts.events import (
+    DelegatedMail,
     Erased,
     Event,
+    HandedOver,
     MailContext,
     PreferencesGiven,
     ProviderProblem,
     PublicData,
+    ReturnedMail,
     WrongRecipientMail,
 )
 from contracts.providers import CERTSIGN, CertsignMode, CertsignOrder
 from contracts.runtime.bus.outbox import emit
 from contracts.types import Actor, ActsAs, CertsignState, CertsignStatus, DutystampState, DutystampStatus
 from services.submissions.evidence import sealing, statements
-from services.submissions.models import AttachmentRow
+from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.outgoing import mails, reminders, sms
 from services.submissions.reading import present
 from services.submissions.rules.domain import Fact, Happened
@@ -40,6 +43,8 @@ _LINES = {
     Fact.STARTED: trail.START_FORM,
     Fact.COMPLETED: trail.COMPLETE_FORM,
     Fact.DECLINED: trail.DECLINE_FORM,
+    Fact.RETURNED: trail.RETURN_FORM,
+    Fact.SENT_AGAIN: trail.SEND_AGAIN,
     Fact.EXPIRED: trail.EXPIRE_SUBMISSION,
     Fact.ARCHIVED: trail.ARCHIVE_SUBMISSION,
     Fact.RESTORED: trail.RESTORE_SUBMISSION,
@@ -53,6 +58,7 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
     Fact.STARTED: (events.FORM_STARTED,),
     Fact.COMPLETED: (events.FORM_COMPLETED,),
     Fact.DECLINED: (events.FORM_DECLINED, events.SUBMISSION_DECLINED),
+    Fact.RETURNED: (events.SUBMISSION_RETURNED,),
     Fact.EXPIRED: (events.SUBMISSION_EXPIRED,),
     Fact.ARCHIVED: (events.SUBMISSION_ARCHIVED,),
     Fact.SEALED: (events.SUBMISSION_COMPLETED,),
@@ -65,7 +71,9 @@ class Announcement:
     signer's place (``trail.by``). ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
     events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a submitter's
     completion says of what was signed, and how (``shown.digests_of``, ``let_in``). ``readdressed``: a signer has got another
-    address and link, and is invited anew. ``receipts`` are those of who has completed, by submitter."""
+    address and link, and is invited anew; ``handed_over`` by whom, when the sender did not do that. ``corrected``: who is
+    invited had it before, as it was before a correction. ``receipts`` are those of
+    who has completed, by submitter."""
 
     submission: LoadedSubmission
     site: Site
@@ -76,6 +84,8 @@ class Announcement:
     kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
     signed: dict[int, dict[str, Any]] = field(default_factory=dict)
     readdressed: bool = False
+    handed_over: HandedOver | None = None
+    corrected: bool = False
     receipts: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -139,6 +149,20 @@ def wrong_recipient(announcement: Announcement, submitter_id: int, reason: str) 
     if mails.sender_wants_mail(submission):
         mail = WrongRecipientMail(context=announcement.context, submitter_id=submitter_id, reason=reason)
         emit(submission.session, events.WRONG_RECIPIENT_MAIL_DUE, mail, subject=announcement.subject)
+
+
+def delegated(announcement: Announcement, submitter_id: int, name: str | None, email: str | None, reason: str) -> None:
+    """The sender is told that the signer of this ``name`` and ``email`` has handed their form over to the submitter."""
+    submission = announcement.submission
+    if mails.sender_wants_mail(submission):
+        mail = DelegatedMail(
+            context=announcement.context,
+            submitter_id=submitter_id,
+            before_name=name,
+            before_email=email,
+            reason=reason,
+        )
+        emit(submission.session, events.DELEGATED_MAIL_DUE, mail, subject=announcement.subject)
 
 
 def order_seal(announcement: Announcement) -> None:
@@ -246,22 +270,7 @@ def _hand_over(announcement: Announcement, event: Happened) -> None:
     """What the other services have to do because of it."""
     submission, session = announcement.submission, announcement.submission.session
     if event.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and event.submitter_id is not None:
-        submitter = submission.submitter(event.submitter_id)
-        first = event.fact is Fact.INVITED
-        if first and submission.row.source == "link" and not announcement.readdressed:
-            return  # they are on their way to the form, and their address may be anybody's
-        if mails.wants_mail(submitter) and (first or announcement.again_by.get("email")):
-            due = mails.invitation(submission, submitter, announcement.context)
-            emit(session, events.INVITATION_DUE, due, subject=announcement.subject)
-            if first or not reminders.are_planned(session, submitter):
-                reminders.plan(submission, submitter, announcement.now)
-        if sms.wants_sms(submitter) and (first or announcement.again_by.get("sms")):
-            emit(
-                session,
-                events.SMS_DUE,
-                sms.invitation(submission, submitter, announcement.context),
-                subject=announcement.subject,
-            )
+        _invite(announcement, submission.submitter(event.submitter_id), first=event.fact is Fact.INVITED)
     elif event.fact is Fact.CREATED:
         if sent := mails.sent_copy(submission, announcement.site, announcement.context, announcement.now):
             emit(session, events.SENT_COPY_MAILS_DUE, sent, subject=announcement.subject)
@@ -271,9 +280,36 @@ def _hand_over(announcement: Announcement, event: Happened) -> None:
     elif event.fact is Fact.SEALED:
         if mails_due := mails.completion(submission, announcement.site, announcement.context, announcement.now):
             emit(session, events.COMPLETION_MAILS_DUE, mails_due, subject=announcement.subject)
-    elif event.fact is Fact.DECLINED and event.submitter_id is not None and mails.sender_wants_mail(submission):
-        told_of = mails.declined(submission.submitter(event.submitter_id), announcement.context)
-        emit(session, events.DECLINE_MAIL_DUE, told_of, subject=announcement.subject)
+    elif event.submitter_id is not None and mails.sender_wants_mail(submission):
+        _tell_sender(announcement, event.fact, event.submitter_id)
+
+
+def _invite(announcement: Announcement, submitter: SubmitterRow, *, first: bool) -> None:
+    """Have a party written to, as it is to be. ``first``: its turn has come, with this link or with what was corrected."""
+    submission, session = announcement.submission, announcement.submission.session
+    if first and submission.row.source == "link" and not announcement.readdressed:
+        return  # they are on their way to the form, and their address may be anybody's
+    if mails.wants_mail(submitter) and (first or announcement.again_by.get("email")):
+        due = mails.invitation(submission, submitter, announcement.context, announcement.handed_over)
+        due.corrected = announcement.corrected
+        emit(session, events.INVITATION_DUE, due, subject=announcement.subject)
+        if first or not reminders.are_planned(session, submitter):
+            reminders.plan(submission, submitter, announcement.now)
+    if sms.wants_sms(submitter) and (first or announcement.again_by.get("sms")):
+        sms_due = sms.invitation(submission, submitter, announcement.context)
+        emit(session, events.SMS_DUE, sms_due, subject=announcement.subject)
+
+
+def _tell_sender(announcement: Announcement, fact: Fact, submitter_id: int) -> None:
+    """Mail the sender of what a party did that they must know of."""
+    submission = announcement.submission
+    if fact is Fact.DECLINED:
+        declined = mails.declined(submission.submitter(submitter_id), announcement.context)
+        emit(submission.session, events.DECLINE_MAIL_DUE, declined, subject=announcement.subject)
+    elif fact is Fact.RETURNED:
+        reason = (submission.row.returned or {}).get("reason") or ""
+        returned = ReturnedMail(context=announcement.context, submitter_id=submitter_id, reason=reason)
+        emit(submission.session, events.RETURNED_MAIL_DUE, returned, subject=announcement.subject)
 
 
 def _data(announcement: Announcement, event: Event, happening: Happened) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contracts.blobs import BlobRef
 from contracts.events import (
     CompletionMails,
     DeclineMail,
+    HandedOver,
     InvitationDue,
     MailContext,
     MailedFile,
@@ -79,8 +80,15 @@ def sender_wants_mail(submission: LoadedSubmission) -> bool:
     return bool(submission.row.created_by_email and submission.row.details.get("send_email", True))
 
 
-def invitation(submission: LoadedSubmission, submitter: SubmitterRow, context: MailContext) -> InvitationDue:
-    message = submitter.message or submission.row.details.get("message")
+def invitation(
+    submission: LoadedSubmission,
+    submitter: SubmitterRow,
+    context: MailContext,
+    handed_over: HandedOver | None = None,
+) -> InvitationDue:
+    """The mail that invites this party. Whom another signer has named reads that in our words: the sender's are for those whom
+    they have named themselves."""
+    message = None if handed_over else submitter.message or submission.row.details.get("message")
     kinds = {field.type for field in submission.fields_of(submitter)}
     return InvitationDue(
         invitation_id=uuid7(),
@@ -89,6 +97,7 @@ def invitation(submission: LoadedSubmission, submitter: SubmitterRow, context: M
         reply_to=submitter.preferences.get("reply_to"),
         message=Message.model_validate(message) if message else None,
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
+        handed_over=handed_over,
     )
 
 

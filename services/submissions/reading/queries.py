@@ -256,6 +256,7 @@ _OF_SUBMISSION = (
     *(
         "sealing_error",
         "pades_level",
+        "returned",
         "certsign",
         "dutystamp",
         "results",

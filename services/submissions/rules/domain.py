@@ -23,6 +23,7 @@ class FormState(StrEnum):
     DECLINED = "declined"
     EXPIRED = "expired"
     ARCHIVED = "archived"
+    RETURNED = "returned"
 
 
 class Fact(StrEnum):
@@ -35,6 +36,8 @@ class Fact(StrEnum):
     STARTED = "started"
     COMPLETED = "completed"
     DECLINED = "declined"
+    RETURNED = "returned"
+    SENT_AGAIN = "sent again"
     EXPIRED = "expired"
     ARCHIVED = "archived"
     RESTORED = "restored"
@@ -67,6 +70,7 @@ REFUSALS = {
     FormState.DECLINED: "Form has been declined.",
     FormState.EXPIRED: "Form has been expired.",
     FormState.ARCHIVED: "Form has been archived.",
+    FormState.RETURNED: "Form has been sent back to the sender.",
 }
 
 
@@ -94,7 +98,8 @@ class Submitter:
 class Submission:
     """``status`` is what has been decided; ``status_at`` adds that time may have run out since.
 
-    ``seal_id`` names the sealing that is under way or done: only its result counts.
+    ``seal_id`` names the sealing that is under way or done: only its result counts. ``returned``: a party has sent it back for
+    correction, and nobody goes on until the sender has sent it again.
     """
 
     order: Order
@@ -104,6 +109,7 @@ class Submission:
     archived: bool = False
     sealing: SealingStatus | None = None
     seal_id: str | None = None
+    returned: bool = False
 
     def submitter(self, submitter_id: int) -> Submitter:
         return next(s for s in self.submitters if s.id == submitter_id)
@@ -141,6 +147,8 @@ class Submission:
         status = self.status_at(now)
         if status is not SubmissionStatus.PENDING:
             return FormState(status.value)
+        if self.returned:
+            return FormState.RETURNED
         if submitter.status is SubmitterStatus.COMPLETED or self.all_signed:
             return FormState.COMPLETED
         if not self.reached(submitter):
@@ -196,9 +204,34 @@ def decline(submission: Submission, submitter_id: int, now: datetime) -> Decisio
     return replace(submission, status=SubmissionStatus.DECLINED), (Happened(Fact.DECLINED, submitter_id),)
 
 
+def send_back(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """The signer wants the sender to correct something: nobody goes on until it is sent again."""
+    _must_be_open(submission, submitter_id, now)
+    return replace(submission, returned=True), (Happened(Fact.RETURNED, submitter_id),)
+
+
+def reopen(submission: Submission, submitter_id: int) -> Submission:
+    """What this party has signed of a returned submission is no longer so: they complete once more."""
+    return _change(submission, submitter_id, status=SubmitterStatus.PENDING, invited=False, started=False)
+
+
+def send_again(submission: Submission, now: datetime) -> Decision:
+    """The sender has corrected what was sent back: whose turn it is, is invited anew."""
+    status = FormState.ARCHIVED if submission.archived else submission.status_at(now)
+    if not submission.returned or status is not SubmissionStatus.PENDING:
+        raise Refused(status.value, "The submission has not been sent back.")
+    waiting = [s.id for s in submission.submitters if s.status is SubmitterStatus.PENDING]
+    for submitter_id in waiting:
+        submission = _change(submission, submitter_id, invited=False)
+    return _go_on(replace(submission, returned=False), [Happened(Fact.SENT_AGAIN)], None)
+
+
 def change(submission: Submission, submitter_id: int) -> None:
-    """Check that details of this submitter may still be changed. Raises Refused once they have completed or declined."""
+    """Check that details of this submitter may still be changed. Raises Refused once they have completed or declined, unless
+    the submission has been sent back: who has completed then does so once more (``reopen``)."""
     status = submission.submitter(submitter_id).status
+    if submission.returned and status is SubmitterStatus.COMPLETED:
+        return
     if status is not SubmitterStatus.PENDING:
         raise Refused(status.value, f"Submitter has already {status.value} the submission.")
     if submission.all_signed:
@@ -229,6 +262,12 @@ def readdress(submission: Submission, submitter_id: int) -> Submission:
     """The link goes to somebody else: what was begun is not, and the invitation is not sent."""
     change(submission, submitter_id)
     return _change(submission, submitter_id, invited=False, started=False, confirming=False)
+
+
+def delegate(submission: Submission, submitter_id: int, now: datetime) -> Submission:
+    """The signer hands their open form over to somebody else, who begins anew and has yet to be invited."""
+    _must_be_open(submission, submitter_id, now)
+    return readdress(submission, submitter_id)
 
 
 def invite_awaited(submission: Submission, now: datetime) -> Decision:
@@ -310,7 +349,7 @@ def _completed(submission: Submission, submitter_id: int, seal_id: str) -> Decis
 
 def _go_on(submission: Submission, happened: list[Happened], seal_id: str | None) -> Decision:
     """Seal when everybody has signed, else invite everybody whose turn has come."""
-    if submission.status is not SubmissionStatus.PENDING or submission.archived:
+    if submission.status is not SubmissionStatus.PENDING or submission.archived or submission.returned:
         return submission, tuple(happened)
     if submission.all_signed and seal_id is not None:
         submission = replace(submission, sealing=SealingStatus.SEALING, seal_id=seal_id)

@@ -7,12 +7,13 @@ from typing import Any
 from contracts.fields.preferences import MAIL_TOGGLES
 from contracts.problems import Problems
 from contracts.types import Account, Order
+from services.submissions.rules import offers
 from services.submissions.rules.addresses import BadAddress, emails
 
 CODES = ("require_email_2fa", "require_phone_2fa")
 CERTSIGN = "certsign_sign_enabled"
 COPIES = "allow_to_partial_download"
-_FLAGS = (*MAIL_TOGGLES, *CODES, CERTSIGN, COPIES)
+_FLAGS = (*MAIL_TOGGLES, *CODES, CERTSIGN, COPIES, *offers.PREFERENCES)
 
 
 def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:

@@ -193,11 +193,14 @@ def find_by_page(session: Session, slug: str) -> LoadedSubmission:
 
 def no_such_link(session: Session, slug: str) -> ServiceError:
     """Build the answer to a slug that opens nothing. An old link is told apart from one that never was, by ``details`` with the
-    reason (``signing_links.Why``) as ``state``; nothing else is told of it."""
-    reason = session.scalar(sa.select(ReplacedLinkRow.reason).where(ReplacedLinkRow.slug == slug))
-    if reason is None:
+    reason (``signing_links.Why``) as ``state``, and whom the form was handed over to (``to``); nothing else is told of it."""
+    link = session.get(ReplacedLinkRow, slug)
+    if link is None:
         return not_found("Submitter")
-    return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason}])
+    told = {"to": link.handed_to} if link.handed_to else {}
+    return ServiceError(
+        "not_found", "This link is no longer valid.", [{"field": "state", "reason": link.reason, **told}]
+    )
 
 
 def _locked(session: Session, statement: sa.Select[Any], key: Any) -> LoadedSubmission | None:
@@ -270,6 +273,7 @@ def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
         archived=row.archived_at is not None,
         sealing=SealingStatus(row.sealing_status) if row.sealing_status else None,
         seal_id=row.seal_id,
+        returned=bool(row.returned),
     )
 
 
@@ -303,6 +307,8 @@ def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -
             row.completed_at = now
         elif state.status is SubmitterStatus.DECLINED:
             row.declined_at = now
+        else:  # what they had completed counts no more
+            row.completed_at = row.completed_by_api = None
     if state.invited and row.invited_at is None:
         row.invited_at = now
     if state.started and row.started_at is None:

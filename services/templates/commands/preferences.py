@@ -28,6 +28,8 @@ _FLAGS = (
     "require_phone_2fa",
     "certsign_sign_enabled",
     "allow_to_partial_download",
+    "allow_to_delegate",
+    "allow_to_return",
 )
 _FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_completed"
 _LONGEST_LIST = 2_000

@@ -112,6 +112,7 @@ MATRIX: dict[str, Row] = {
     "submissions.remove": Row(HANDLE_SUBMISSION),
     "submissions.evidence": Row(HANDLE_SUBMISSION, done=422),
     "submissions.seal": Row(HANDLE_SUBMISSION, done=422),
+    "submissions.send_again": Row(HANDLE_SUBMISSION, lambda _: {"sign_again": []}, done=422),
     "submissions.dutystamp": Row(HANDLE_SUBMISSION, done=422),
     "submissions.certsign": Row(HANDLE_SUBMISSION, done=422),
     "submitters.search": Row(EVERYBODY, query={"limit": 100}),

@@ -8,10 +8,12 @@ from contracts.blobs import BlobRef
 from contracts.events import (
     CompletionMails,
     DeclineMail,
+    DelegatedMail,
     InvitationDue,
     MailContext,
     MailedFile,
     Recipient,
+    ReturnedMail,
     WrongRecipientMail,
 )
 from contracts.rpc.submissions.api import Message
@@ -81,3 +83,13 @@ def decline(reason: str = "", **more: Any) -> DeclineMail:
 
 def wrong_recipient(reason: str = "", **more: Any) -> WrongRecipientMail:
     return WrongRecipientMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)
+
+
+def delegation(reason: str = "", **more: Any) -> DelegatedMail:
+    deputy = party(1, "deputy@example.com", name="Dee Puty")
+    before = {"before_name": "Bo Buyer", "before_email": "signer1@example.com"}
+    return DelegatedMail(context=context(deputy, **more), submitter_id=1, reason=reason, **before)
+
+
+def sent_back(reason: str = "", **more: Any) -> ReturnedMail:
+    return ReturnedMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)

@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
-from contracts.events import ReminderDue
+from contracts.events import HandedOver, ReminderDue
 from contracts.languages.saying import messages
 from services.notifications.messages import composing
 from services.notifications.messages.composing import Mail
 from services.notifications.sending.phone_messages import invitation_text
 from tests.support.judges.marks import unmarked
-from tests.support.material.letters import completion, decline, invitation, party, wrong_recipient
+from tests.support.material.letters import (
+    completion,
+    decline,
+    delegation,
+    invitation,
+    party,
+    sent_back,
+    wrong_recipient,
+)
 from tests.unit.notifications.test_letters import code_due
 
 SOURCES = Path(composing.__file__).parents[1]
@@ -61,6 +69,7 @@ def every_mail(lang: str | None, locale: str) -> dict[str, Mail]:
     filled = spoken(invitation(bo, needs_signature=False))
     again = ReminderDue(**{**dict(filled), "reminder_id": "r-1", "number": 1})
     done = spoken(completion(bo))
+    handed_over = asked.model_copy(update={"handed_over": HandedOver(by="Bo Buyer", reason="Moved")})
     copy, to_sender = composing.completions(done, 10**9)[0], composing.completions(done, 10**9)[-1]
     return {
         "invitation": composing.invitations(asked)[0],
@@ -74,6 +83,10 @@ def every_mail(lang: str | None, locale: str) -> dict[str, Mail]:
         "linked": composing.completions(done, 0)[-1],
         "declined": composing.declines(spoken(decline("Too dear")))[0],
         "declined without a reason": composing.declines(spoken(decline("")))[0],
+        "handed over": composing.delegations("e-1", spoken(delegation("Moved")))[0],
+        "invitation of another": composing.invitations(handed_over)[0],
+        "sent back": composing.returns("e-1", spoken(sent_back("Moved")))[0],
+        "corrected": composing.invitations(asked.model_copy(update={"corrected": True}))[0],
         "wrong recipient": composing.wrong_recipients("e-1", spoken(wrong_recipient("Moved")))[0],
     }
 
@@ -118,7 +131,15 @@ def test_every_message_of_mails_is_said_somewhere() -> None:
 
 
 def test_parties_read_their_language_and_senders_that_of_the_account() -> None:
-    of_sender = ("completed", "linked", "declined", "declined without a reason", "wrong recipient")
+    of_sender = (
+        "completed",
+        "linked",
+        "declined",
+        "declined without a reason",
+        "wrong recipient",
+        "handed over",
+        "sent back",
+    )
     for kind, mail in every_mail("qps", "en-GB").items():
         assert page(mail).language == {"lang": "en" if kind in of_sender else "qps", "dir": "ltr"}, kind
         assert ("⟦" in mail.subject) == (kind not in of_sender), kind

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from lark import UnexpectedInput
 
 from contracts.blobs import BlobRef
-from contracts.events import CodeDue, DeclineMail, ProviderProblem, ReminderDue, StampBalanceLow, WebhookDisabled
+from contracts.events import (
+    CodeDue,
+    DeclineMail,
+    HandedOver,
+    ProviderProblem,
+    ReminderDue,
+    StampBalanceLow,
+    WebhookDisabled,
+)
 from contracts.formats.one_time_code import code_of
 from contracts.types import Account
 from services.notifications import addresses, domain
@@ -23,7 +31,17 @@ from services.notifications.domain import Letter
 from services.notifications.messages import composing
 from services.notifications.sending.mime import Envelope, build
 from tests.support.judges.mailboxes import mailboxes
-from tests.support.material.letters import completion, context, decline, file, invitation, party, wrong_recipient
+from tests.support.material.letters import (
+    completion,
+    context,
+    decline,
+    delegation,
+    file,
+    invitation,
+    party,
+    sent_back,
+    wrong_recipient,
+)
 
 
 def to(letters: list[Letter]) -> list[tuple[str, str]]:
@@ -225,6 +243,40 @@ def test_a_wrong_recipient_tells_the_sender_whose_address_it_was_and_nobody_answ
     assert "They wrote" not in silent.text
     assert silent.letter.key != mail.letter.key, "it may happen again"
     assert composing.wrong_recipients("e-1", wrong_recipient(sender_email=None)) == []
+
+
+def test_who_hands_over_is_told_to_the_sender_and_to_the_new_person() -> None:
+    (mail,) = composing.delegations("e-1", delegation("She signs.\n<b>"))
+    assert (mail.letter.to_address, mail.letter.reply_to) == ("ana@acme.example", ["signer1@example.com"])
+    assert mail.subject == "“Lease 2026” was handed over by Bo Buyer"
+    assert "Bo Buyer (signer1@example.com) has handed “Lease 2026” over to Dee Puty (deputy@example.com)." in mail.text
+    assert "> She signs.\n> <b>\n" in mail.text
+    assert "<b>" not in mail.html
+    assert "/s/slug1" not in mail.text + mail.html, "nobody signs from this mail"
+    (again,) = composing.delegations("e-2", delegation())
+    assert "They wrote" not in again.text
+    assert again.letter.key != mail.letter.key, "it may happen again"
+    assert composing.delegations("e-1", delegation(sender_email=None)) == []
+    named = invitation().model_copy(update={"handed_over": HandedOver(by="Bo\r\nBuyer", reason="Sorry\n<i>")})
+    (asked,) = composing.invitations(named)
+    assert "Bo Buyer was asked before you, and has named you in their place." in asked.text
+    assert "> Sorry\n> <i>\n" in asked.text
+    assert "<i>" not in asked.html
+    assert "asked before you" not in composing.invitations(invitation())[0].text
+
+
+def test_what_is_sent_back_is_told_to_the_sender_and_what_was_corrected_to_who_had_it() -> None:
+    (mail,) = composing.returns("e-1", sent_back("The price.\n<b>"))
+    assert (mail.letter.to_address, mail.letter.reply_to) == ("ana@acme.example", ["signer1@example.com"])
+    assert mail.subject == "“Lease 2026” was sent back by Bo Buyer for correction"
+    assert "> The price.\n> <b>\n" in mail.text
+    assert "<b>" not in mail.html
+    assert "/s/slug1" not in mail.text + mail.html, "nobody signs from this mail"
+    assert composing.returns("e-1", sent_back(sender_email=None)) == []
+    (first,) = composing.invitations(invitation())
+    (again,) = composing.invitations(invitation(invitation_id="i-2").model_copy(update={"corrected": True}))
+    assert ("has been corrected since" in first.text, "has been corrected since" in again.text) == (False, True)
+    assert (first.letter.is_other, again.letter.is_other) == (False, True), "sent although one went there a moment ago"
 
 
 def test_a_reminder_goes_where_the_invitation_went() -> None:

@@ -355,7 +355,7 @@ class _Sections:
         return [(label, value) for label, value in facts if value]
 
     def _completion(self, party: PartySummary) -> TrailEvent | None:
-        done = (line for line in self._request.trail if line.event_type in differences.COMPLETIONS)
+        done = differences.standing(self._request.trail)
         return next((line for line in done if line.submitter_id == party.id), None)
 
     def _let_in_by(self, party: PartySummary) -> str:

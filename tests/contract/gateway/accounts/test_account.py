@@ -38,6 +38,8 @@ OTHER = {
     "stamp_url": "https://acme.example/stamp.png",
     "frame_ancestors": ["https://app.acme.example", "https://*.acme.example:8443", "'self'"],
     "accent_color": "#7a1fa2",
+    "allow_to_delegate": True,
+    "allow_to_return": True,
     "reminders": {"first": "one_hour", "second": None, "third": "thirty_days"},
 }
 """Another value than the default, for each setting that is not a toggle which is on."""

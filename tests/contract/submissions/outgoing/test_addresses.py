@@ -92,11 +92,11 @@ def everything_with(desk: AddressDesk, slug: str) -> dict[str, Callable[[], Any]
     }
 
 
-def assert_dead(desk: AddressDesk, slug: str, why: str = "replaced") -> None:
+def assert_dead(desk: AddressDesk, slug: str, why: str = "replaced", **more: str) -> None:
     for what, ask in everything_with(desk, slug).items():
         error = refusal(ask)
         assert (error.code, error.message) == ("not_found", "This link is no longer valid."), what
-        assert error.details == [{"field": "state", "reason": why}], what
+        assert error.details == [{"field": "state", "reason": why, **more}], what
 
 
 def test_the_old_link_neither_shows_nor_signs_and_the_trail_names_whom_it_reached(desk: AddressDesk) -> None:

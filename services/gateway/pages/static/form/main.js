@@ -16,8 +16,9 @@ import { openRefusalDialog } from "./panel/refusal_dialog.js";
 import { Saver } from "./server/saving.js";
 import { t } from "./texts.js";
 import { watchRoom } from "./room.js";
+import { wakeMenu } from "./ways/menu.js";
 
-const MAY_LIVE_AGAIN = new Set(["expired", "archived", "waiting"]);
+const MAY_LIVE_AGAIN = new Set(["expired", "archived", "waiting", "returned"]);
 
 const form = dataOf("form-data");
 page.shown = form.shown;
@@ -62,6 +63,7 @@ const live = new Live({ form, state, panel, view, saver, completing, place, onEn
 page.onEnded = showState;
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
+wakeMenu({ form, saver, onChanged: showState });
 declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
 
 history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top

@@ -1,0 +1,154 @@
+"""Use cases of a signer who neither completes nor declines: what the page's menu offers beside (``SigningForm.ways``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.events import HandedOver
+from contracts.problems import Problems
+from contracts.rpc import submissions as rpc
+from contracts.types import FieldDefinition
+from services.submissions.commands import signing_links
+from services.submissions.commands.codes import lock_passed
+from services.submissions.commands.form import refusal_reason, refused_for_page, visit_details
+from services.submissions.commands.signing_links import Why
+from services.submissions.models import ReplacedLinkRow, SubmitterRow
+from services.submissions.outgoing import announce
+from services.submissions.outgoing.announce import Announcement
+from services.submissions.planning import changes
+from services.submissions.rules import addresses, domain, filling, offers
+from services.submissions.rules.domain import Refused
+from services.submissions.site import Site
+from services.submissions.storage import identity_checks, one_time_codes, rates, store, trail
+from services.submissions.storage.rates import Rate
+from services.submissions.storage.repeats import once
+
+DELEGATIONS = Rate(most=10, within=timedelta(days=1))
+"""Of one submission: each is a mail to an address that the sender has not given."""
+MOST_DELEGATIONS = 5
+"""From one to the next, of one party."""
+
+NOT_ALLOWED = "The sender does not allow that."
+IS_A_PARTY = "This person takes part already."
+TOO_MANY = "This has been handed over too often. Please ask the sender."
+NAMED_IN_IT = "This cannot be handed over any more: the document that others have signed names you."
+
+
+def delegate(session: Session, command: rpc.ways.DelegateForm, site: Site, now: datetime) -> rpc.form.Done:
+    """The signer hands the form over: whoever they name has it from now on, with a link of their own. Order, fields, conditions
+    and codes stay; what the first person typed, attached or proved does not."""
+
+    def decide() -> rpc.form.Done:
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
+        try:
+            state = domain.delegate(submission.state, submitter.id, at)
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        if not offers.may_delegate(submission.row.preferences, submission.snapshot.account):
+            raise ServiceError("forbidden", NOT_ALLOWED, [{"field": "way", "reason": "is not allowed"}])
+        contact = _contact(command, submission, submitter)
+        reason = refusal_reason(command.reason)
+        _refuse_chains(session, submission, submitter, now)
+        before, was_called = trail.party(submitter), filling.person(submission.row, submitter)
+        name, email = submitter.name, submitter.email
+        fields, values = submission.fields, submitter.values
+        said = visit_details(command, submitter)
+        dropped = signing_links.replace(submission, submitter, Why.DELEGATED, at, to=contact.shown)
+        _become(submission, submitter, contact, at)
+        signing_links.drop_files(submission, submitter, at)
+        _refuse_named(submission, submitter, fields, values, was_called)
+        submission.state = state
+        submitter.invited_at = None
+        store.index(submission)
+        session.flush()
+        data = {**said, "party": before, "named": trail.party(submitter), "reason": reason}
+        trail.append(submission, [trail.Line(trail.DELEGATE_FORM, submitter.id, data), *dropped], at)
+        announcement = Announcement(submission, site, at)
+        announcement.readdressed = True
+        announcement.handed_over = HandedOver(by=name or submitter.role, reason=reason or "")
+        invited, happened = domain.invite_awaited(submission.state, at)
+        store.save(submission, invited, at)
+        announce.announce(announcement, happened)
+        announce.delegated(announcement, submitter.id, name, email, reason or "")
+        return rpc.form.Done(state=Why.DELEGATED)
+
+    return once(session, rpc.ways.DELEGATE_FORM, command, decide)
+
+
+@dataclass(frozen=True)
+class _Contact:
+    email: str
+    name: str | None
+    phone: str | None
+
+    @property
+    def shown(self) -> str:
+        """What whoever still has the old link is told of the person."""
+        return self.name or one_time_codes.masked(one_time_codes.EMAIL, self.email)
+
+
+def _contact(command: rpc.ways.DelegateForm, submission: store.LoadedSubmission, submitter: SubmitterRow) -> _Contact:
+    """Who is to have the form. A number is taken only where a code is sent to it."""
+    try:
+        email, name = addresses.email(command.email), addresses.name(command.name)
+    except addresses.BadAddress as bad:
+        field = "name" if "longer" in bad.reason else "email"
+        raise invalid(f"{field} {bad.reason}", field, bad.reason) from None
+    phone = None
+    if offers.needs_phone(submitter.preferences):
+        if not command.phone.strip():
+            raise invalid("phone is required", "phone", "is required")
+        try:
+            phone = addresses.phone(command.phone)
+        except addresses.BadAddress as bad:
+            raise invalid(f"phone {bad.reason}", "phone", bad.reason) from None
+    for party in submission.submitters:
+        if addresses.mailbox(party.email) == addresses.mailbox(email) or (phone and party.phone == phone):
+            raise invalid(IS_A_PARTY, "email", IS_A_PARTY)
+    return _Contact(email, name, phone)
+
+
+def _refuse_chains(
+    session: Session, submission: store.LoadedSubmission, submitter: SubmitterRow, now: datetime
+) -> None:
+    before = sa.select(sa.func.count()).where(
+        ReplacedLinkRow.submission_id == submission.row.id,
+        ReplacedLinkRow.submitter_id == submitter.id,
+        ReplacedLinkRow.reason == Why.DELEGATED.value,
+    )
+    if (session.scalar(before) or 0) >= MOST_DELEGATIONS:
+        raise invalid(TOO_MANY, "email", TOO_MANY)
+    rates.count(session, f"delegations of submission:{submission.row.id}", DELEGATIONS, now, refusal=TOO_MANY)
+
+
+def _become(submission: store.LoadedSubmission, submitter: SubmitterRow, contact: _Contact, now: datetime) -> None:
+    """The row is the new person's. What the sender wrote to the first one is not for them, and they hear of it by mail."""
+    submitter.email, submitter.name, submitter.phone = contact.email, contact.name, contact.phone
+    submitter.message = None
+    by_sms = bool(contact.phone and submitter.preferences.get("send_sms"))
+    submitter.preferences = {**submitter.preferences, "send_email": True, "send_sms": by_sms}
+    identity_checks.void(submission, submitter)
+    submitter.updated_at = submission.row.updated_at = now
+
+
+def _refuse_named(
+    submission: store.LoadedSubmission,
+    submitter: SubmitterRow,
+    fields: Sequence[FieldDefinition],
+    values: Mapping[str, Any],
+    was_called: Mapping[str, Any],
+) -> None:
+    """What others have signed may say who this party is: then it is nobody else any more."""
+    problems = Problems()
+    is_called = filling.person(submission.row, submitter)
+    changes.refuse_what_is_signed(
+        submitter, submission.submitters, fields, submission.fields, values, was_called, is_called, problems
+    )
+    if problems:
+        raise invalid(NAMED_IN_IT, "email", NAMED_IN_IT)
