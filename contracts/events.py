@@ -239,6 +239,23 @@ class WrongRecipientMail(Tolerant):
     reason: str = ""
 
 
+class LinkMail(Tolerant):
+    """This submitter goes on later, and wants the link to their form by mail. Each event is a mail of its own."""
+
+    context: MailContext
+    submitter_id: int
+
+
+class QuestionMail(Tolerant):
+    """This submitter asks the sender what ``reason`` says. ``address_is_known``: their address is not only what they say it
+    is, so that a reply goes there."""
+
+    context: MailContext
+    submitter_id: int
+    reason: str
+    address_is_known: bool = True
+
+
 class ReturnedMail(Tolerant):
     """This submitter has sent the submission back to be corrected."""
 
@@ -387,8 +404,8 @@ class SendingOutcome(Tolerant):
 
 class MailOutcome(SendingOutcome):
     """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``sent_copy``, ``completed``, ``documents_copy``,
-    ``declined``, ``wrong_recipient``, ``delegated``, ``returned``, ``one_time_code``, ``provider_problem``. ``sent_at`` is when
-    the mail server took it."""
+    ``declined``, ``wrong_recipient``, ``delegated``, ``returned``, ``later``, ``question``, ``one_time_code``,
+    ``provider_problem``. ``sent_at`` is when the mail server took it."""
 
 
 class PhoneOutcome(SendingOutcome):
@@ -440,6 +457,8 @@ SENT_COPY_MAILS_DUE = Event("submissions", "sent_copy_mails.due", SentCopyMails)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
 WRONG_RECIPIENT_MAIL_DUE = Event("submissions", "wrong_recipient_mail.due", WrongRecipientMail)
+LINK_MAIL_DUE = Event("submissions", "link_mail.due", LinkMail)
+QUESTION_MAIL_DUE = Event("submissions", "question_mail.due", QuestionMail)
 RETURNED_MAIL_DUE = Event("submissions", "returned_mail.due", ReturnedMail)
 DELEGATED_MAIL_DUE = Event("submissions", "delegated_mail.due", DelegatedMail)
 LINK_REPLACED = Event("submissions", "link.replaced", LinkReplaced)

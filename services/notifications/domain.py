@@ -15,8 +15,10 @@ from contracts.events import (
     DeclineMail,
     DelegatedMail,
     InvitationDue,
+    LinkMail,
     MailedFile,
     ProviderProblem,
+    QuestionMail,
     Recipient,
     ReminderDue,
     ReturnedMail,
@@ -40,6 +42,8 @@ class Kind(StrEnum):
     WRONG_RECIPIENT = "wrong_recipient"
     DELEGATED = "delegated"
     RETURNED = "returned"
+    LATER = "later"
+    QUESTION = "question"
     ONE_TIME_CODE = "one_time_code"
     WEBHOOK_DISABLED = "webhook_disabled"
     PROVIDER_PROBLEM = "provider_problem"
@@ -79,18 +83,24 @@ def reminder(due: ReminderDue) -> list[Letter]:
     return _to_party(Kind.REMINDER, due.reminder_id, due)
 
 
-def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue) -> list[Letter]:
+def later(event_id: str, due: LinkMail) -> list[Letter]:
+    """The link, to one who goes on later."""
+    return _to_party(Kind.LATER, event_id, due)
+
+
+def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue | LinkMail) -> list[Letter]:
     party = find_party(due.context.parties, due.submitter_id)
     if party is None:
         return []
     context = due.context
+    own_reply = None if isinstance(due, LinkMail) else due.reply_to
     return [
         Letter(
             kind=kind,
             key=_key(kind, number, address),
             to_address=address,
             to_name=addresses.one_line(party.name),
-            reply_to=addresses.replies_to([due.reply_to, context.reply_to, context.sender_email], but=address),
+            reply_to=addresses.replies_to([own_reply, context.reply_to, context.sender_email], but=address),
             link=party.link,
             party=party,
             slug=party.slug,
@@ -179,8 +189,18 @@ def returned(event_id: str, due: ReturnedMail) -> list[Letter]:
     return _to_sender(Kind.RETURNED, event_id, due, addresses.split(party.email) if party else [])
 
 
+def question(event_id: str, due: QuestionMail) -> list[Letter]:
+    """Ask the sender; a reply goes to whoever asks, where their address is known to be theirs."""
+    party = find_party(due.context.parties, due.submitter_id)
+    readers = addresses.split(party.email) if party and due.address_is_known else []
+    return _to_sender(Kind.QUESTION, event_id, due, readers)
+
+
 def _to_sender(
-    kind: Kind, event_id: str, due: WrongRecipientMail | DelegatedMail | ReturnedMail, readers: Sequence[str]
+    kind: Kind,
+    event_id: str,
+    due: WrongRecipientMail | DelegatedMail | ReturnedMail | QuestionMail,
+    readers: Sequence[str],
 ) -> list[Letter]:
     """Tell the sender of one party; a reply goes to the ``readers``. It may happen to one party more than once, so each fact is
     a mail of its own."""

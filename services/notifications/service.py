@@ -63,6 +63,14 @@ class NotificationsService:
     def on_returned_mail_due(self, envelope: Envelope, data: events.ReturnedMail) -> None:
         self._accept("returned_mail_due", envelope, composing.returns(envelope.id, data), data.context.submission_id)
 
+    @subscribes(events.LINK_MAIL_DUE)
+    def on_link_mail_due(self, envelope: Envelope, data: events.LinkMail) -> None:
+        self._accept("link_mail_due", envelope, composing.links(envelope.id, data), data.context.submission_id)
+
+    @subscribes(events.QUESTION_MAIL_DUE)
+    def on_question_mail_due(self, envelope: Envelope, data: events.QuestionMail) -> None:
+        self._accept("question_mail_due", envelope, composing.questions(envelope.id, data), data.context.submission_id)
+
     @subscribes(events.LINK_REPLACED)
     def on_link_replaced(self, envelope: Envelope, data: events.LinkReplaced) -> None:
         self.context.database.write(commands.replace_link, envelope.id, data, now())

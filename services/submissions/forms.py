@@ -27,7 +27,7 @@ from services.submissions.evidence import shown as what_is_shown
 from services.submissions.evidence.sealing import Signer, preview_request, signing
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.planning import invites
-from services.submissions.planning.creation import Limits
+from services.submissions.planning.creation import LINK, Limits
 from services.submissions.reading import present, queries
 from services.submissions.rules import confirming, domain, filling, formats, offers, placeholders, providers
 from services.submissions.rules.domain import FormState
@@ -336,9 +336,14 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
     preferred = opened.submitter.preferences.get("go_to_last")
     page.shown = what_is_shown.to(opened.submitter, opened.row, opened.snapshot, opened.submitters).token
     if opened.state is FormState.OPEN and not opened.submitter.viewer:
-        page.ways = offers.ways(
-            opened.row.preferences, opened.snapshot.account, [other.confirmation for other in opened.submitters]
+        offering = offers.Offering(
+            preferences=opened.row.preferences,
+            account=opened.snapshot.account,
+            confirmations=[other.confirmation for other in opened.submitters],
+            by_link=opened.row.source == LINK,
+            sender=opened.row.created_by_email,
         )
+        page.ways = offers.ways(opened.submitter, offering)
         page.delegate_needs_phone = offers.needs_phone(opened.submitter.preferences)
     page.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     page.completed_redirect_url = _redirect(opened)

@@ -1,5 +1,29 @@
 """Submissions: one signing request each, its submitters, and the signing page's side of it. A room for each of its callers."""
 
-from contracts.rpc.submissions import api, codes, confirmation, form, identity, links, phone, progress, receipts, visit, ways
+from contracts.rpc.submissions import (
+    api,
+    codes,
+    confirmation,
+    form,
+    identity,
+    links,
+    phone,
+    progress,
+    receipts,
+    visit,
+    ways,
+)
 
-__all__ = ["api", "codes", "confirmation", "form", "identity", "links", "phone", "progress", "receipts", "visit", "ways"]
+__all__ = [
+    "api",
+    "codes",
+    "confirmation",
+    "form",
+    "identity",
+    "links",
+    "phone",
+    "progress",
+    "receipts",
+    "visit",
+    "ways",
+]

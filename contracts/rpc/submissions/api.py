@@ -272,7 +272,7 @@ class RetrySeal(Tolerant):
     waive_certsign: bool = False
 
 
-class SendAgain(Tolerant):
+class SendCorrected(Tolerant):
     """Send again what a party has sent back for correction. ``sign_again``: ids of submitters that have completed and are to do
     so once more, besides those of whom something was changed."""
 
@@ -365,7 +365,7 @@ REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
 EVIDENCE = Rpc("submissions", "evidence", GetEvidence, Evidence, timeout=30)
 RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
-SEND_AGAIN = Rpc("submissions", "send_again", SendAgain, Submission)
+SEND_CORRECTED = Rpc("submissions", "send_corrected", SendCorrected, Submission)
 RETRY_CERTSIGN = Rpc("submissions", "retry_certsign", RetryCertsign, Submission)
 RETRY_DUTYSTAMP = Rpc("submissions", "retry_dutystamp", RetryDutystamp, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)

@@ -59,7 +59,8 @@ class ProgressLine(Tolerant):
 
 
 class Progress(Tolerant):
-    """``state``: ``pending``, ``sealing``, ``sealing_failed``, ``completed``, ``declined``, ``expired`` or ``archived``.
+    """``state``: ``pending``, ``sealing``, ``sealing_failed``, ``completed``, ``declined``, ``expired``, ``archived`` or
+    ``returned``.
     ``done`` of ``count`` parties have done what is waited for. ``reader`` says as whom the visitor reads: ``sender`` (who
     handles it), ``user``, ``party``, ``copy``; None: they have proved nothing, and get nothing of what follows."""
 

@@ -3,8 +3,9 @@
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.form import Done
 from contracts.rpc.submissions.visit import Visit
+from contracts.types import Tolerant
 
-DELEGATE, RETURN = "delegate", "return"
+LATER, ASK, DELEGATE, RETURN = "later", "ask", "delegate", "return"
 """What ``SigningForm.ways`` names."""
 
 
@@ -26,5 +27,26 @@ class ReturnForm(Visit):
     reason: str = ""
 
 
+class SendLink(Visit):
+    """The signer goes on later, and wants the link to the form in their mailbox, or on their phone where they have none."""
+
+    request_id: str
+
+
+class LinkSent(Tolerant):
+    """``to``: the address or number that it goes to, crossed out but for what its owner knows it by."""
+
+    to: str
+
+
+class AskSender(Visit):
+    """The signer asks the sender a question, which nobody else reads."""
+
+    request_id: str
+    question: str
+
+
+SEND_LINK = Rpc("submissions", "send_link", SendLink, LinkSent)
+ASK_SENDER = Rpc("submissions", "ask_sender", AskSender, Done)
 DELEGATE_FORM = Rpc("submissions", "delegate_form", DelegateForm, Done)
 RETURN_FORM = Rpc("submissions", "return_form", ReturnForm, Done)

@@ -193,7 +193,7 @@ async def seal(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def send_again(context: GatewayContext, exchange: Exchange) -> Any:
     chosen = pick(exchange.body or {}, "sign_again")
-    return await context.ask(rpc.SEND_AGAIN, exchange, id=exchange.arguments["id"], **chosen)
+    return await context.ask(rpc.SEND_CORRECTED, exchange, id=exchange.arguments["id"], **chosen)
 
 
 async def certsign(context: GatewayContext, exchange: Exchange) -> Any:

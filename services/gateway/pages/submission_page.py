@@ -45,6 +45,7 @@ _STATES = {
     "sealing_failed": "submission.sealing_failed",
     "completed": "submission.completed",
     "declined": "submission.declined",
+    "returned": "state.returned.text",
     "expired": "submission.expired",
     "archived": "submission.archived",
 }

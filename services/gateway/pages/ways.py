@@ -12,6 +12,7 @@ from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import visit
 
 REASON_LENGTH = 5_000
+QUESTION_LENGTH = 2_000
 ADDRESS_LENGTH = 254
 NAME_LENGTH = 200
 PHONE_LENGTH = 50
@@ -31,6 +32,20 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             reason=page_bodies.text(body, "reason", limit=REASON_LENGTH),
         )
         return _done(submissions.ways.DELEGATE_FORM, command)
+
+    @blueprint.post("/later")
+    def later(slug: str) -> flask.Response:
+        body = page_bodies.json_object()
+        sent: submissions.ways.LinkSent = context.bus.call(
+            submissions.ways.SEND_LINK, submissions.ways.SendLink(**_sent(slug, body))
+        )
+        return flask.jsonify({"to": sent.to})
+
+    @blueprint.post("/ask")
+    def ask(slug: str) -> flask.Response:
+        body = page_bodies.json_object()
+        question = page_bodies.text(body, "question", limit=QUESTION_LENGTH, required=True)
+        return _done(submissions.ways.ASK_SENDER, submissions.ways.AskSender(**_sent(slug, body), question=question))
 
     @blueprint.post("/return")
     def send_back(slug: str) -> flask.Response:

@@ -19,9 +19,11 @@ from contracts.events import (
     DeclineMail,
     DelegatedMail,
     InvitationDue,
+    LinkMail,
     MailContext,
     MailedFile,
     ProviderProblem,
+    QuestionMail,
     Recipient,
     ReminderDue,
     ReturnedMail,
@@ -150,7 +152,19 @@ def returns(event_id: str, due: ReturnedMail) -> list[Mail]:
     return [_refusal(letter, due) for letter in domain.returned(event_id, due)]
 
 
-def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail | ReturnedMail) -> Mail:
+def questions(event_id: str, due: QuestionMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.question(event_id, due)]
+
+
+def links(event_id: str, due: LinkMail) -> list[Mail]:
+    """The link to a form that its signer goes on with later."""
+    return [
+        _mail(letter, _facts_for_signer(InvitationDue(invitation_id=event_id, **dict(due)), letter))
+        for letter in domain.later(event_id, due)
+    ]
+
+
+def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail | ReturnedMail | QuestionMail) -> Mail:
     """The sender reads who does not sign, or not yet, and why."""
     facts = {
         "name": letter.to_name,
@@ -159,6 +173,7 @@ def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail | ReturnedMai
         "email": one_line(letter.party.email if letter.party else None),
         "approves": letter.party is not None and letter.party.acts_as == ActsAs.APPROVER,
         "reason": _lines(due.reason),
+        "replies": bool(letter.reply_to),
     }
     return _mail(letter, _facts(due.context) | facts, due.context.account.name)
 

@@ -52,8 +52,10 @@ _OTHER_MAILS = {
     "wrong_recipient": trail.SEND_WRONG_RECIPIENT_EMAIL,
     "delegated": trail.SEND_DELEGATION_EMAIL,
     "returned": trail.SEND_RETURN_EMAIL,
+    "later": trail.SEND_LINK_EMAIL,
+    "question": trail.SEND_QUESTION_EMAIL,
 }
-_TO_THE_SENDER = ("declined", "wrong_recipient", "delegated", "returned")
+_TO_THE_SENDER = ("declined", "wrong_recipient", "delegated", "returned", "question")
 
 
 def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:

@@ -55,7 +55,7 @@ def send_back(session: Session, command: rpc.ways.ReturnForm, site: Site, now: d
     return once(session, rpc.ways.RETURN_FORM, command, decide)
 
 
-def send_again(session: Session, command: rpc.api.SendAgain, site: Site, now: datetime) -> Submission:
+def send_again(session: Session, command: rpc.api.SendCorrected, site: Site, now: datetime) -> Submission:
     """The sender has corrected it: whose turn it is, is invited anew. ``sign_again`` names parties that complete once more
     although nothing of theirs was changed."""
 
@@ -81,7 +81,7 @@ def send_again(session: Session, command: rpc.api.SendAgain, site: Site, now: da
         announce.announce(announcement, happened)
         return queries.presented(session, submission, site, now, unmasked=True)
 
-    return once(session, rpc.api.SEND_AGAIN, command, decide)
+    return once(session, rpc.api.SEND_CORRECTED, command, decide)
 
 
 def reopen(

@@ -111,9 +111,9 @@ def update(
             domain.change(submission.state, submitter.id)
             if command.completed or _changes_what_is_signed(change):
                 confirmations.discard(submission, submitter, "changed by the sender", at)
-            before, party = changes.of(submitter, submission.fields), trail.party(submitter)
             lines = returning.reopen(submission, [submitter], announcement.data, at)
             lines += _readdressed(announcement, submitter, change.details)
+            before, party = changes.of(submitter, submission.fields), trail.party(submitter)
             lines += _apply(submission, submitter, command, change, limits, announcement.data, at)
             submissions.attach(submission, prepared, at)
             branding_pictures.record(submission, prepared, at)

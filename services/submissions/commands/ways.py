@@ -21,8 +21,9 @@ from services.submissions.models import ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning import changes
+from services.submissions.planning.creation import LINK
 from services.submissions.rules import addresses, domain, filling, offers
-from services.submissions.rules.domain import Refused
+from services.submissions.rules.domain import FormState, Refused
 from services.submissions.site import Site
 from services.submissions.storage import identity_checks, one_time_codes, rates, store, trail
 from services.submissions.storage.rates import Rate
@@ -33,10 +34,81 @@ DELEGATIONS = Rate(most=10, within=timedelta(days=1))
 MOST_DELEGATIONS = 5
 """From one to the next, of one party."""
 
+LINKS = Rate(most=5, within=timedelta(days=1))
+QUESTIONS = Rate(most=5, within=timedelta(days=1))
+"""Of one party."""
+ALL_QUESTIONS = Rate(most=20, within=timedelta(days=1))
+"""About one submission: the sender's mailbox is filled by nobody."""
+LONGEST_QUESTION = 2_000
+
+TOO_OFTEN = "This was sent too often. Please try again tomorrow."
 NOT_ALLOWED = "The sender does not allow that."
 IS_A_PARTY = "This person takes part already."
 TOO_MANY = "This has been handed over too often. Please ask the sender."
 NAMED_IN_IT = "This cannot be handed over any more: the document that others have signed names you."
+
+
+def send_link(session: Session, command: rpc.ways.SendLink, site: Site, now: datetime) -> rpc.ways.LinkSent:
+    """The signer goes on later: the link is sent to their own address, and to no other."""
+
+    def decide() -> rpc.ways.LinkSent:
+        submission, submitter = lock_passed(session, command, site, now)
+        _must_be_open(submission, submitter, now)
+        offering = _offering(submission)
+        address = offers.address_for_link(submitter, offering)
+        if address is None:
+            raise invalid("There is no address that a link could be sent to.", "way", "is not possible")
+        rates.count(session, f"links to submitter:{submitter.id}", LINKS, now, refusal=TOO_OFTEN)
+        at = store.moment(submission, now)
+        announce.link(Announcement(submission, site, at), submitter)
+        data = visit_details(command, submitter)
+        trail.append(submission, [trail.Line(trail.SAVE_FOR_LATER, submitter.id, data)], at)
+        method = one_time_codes.EMAIL if submitter.email else one_time_codes.PHONE
+        return rpc.ways.LinkSent(to=one_time_codes.masked(method, address))
+
+    return once(session, rpc.ways.SEND_LINK, command, decide)
+
+
+def ask(session: Session, command: rpc.ways.AskSender, site: Site, now: datetime) -> rpc.form.Done:
+    """The signer asks the sender, who reads it in a mail. The trail says that they asked, and not what: others read it."""
+
+    def decide() -> rpc.form.Done:
+        submission, submitter = lock_passed(session, command, site, now)
+        _must_be_open(submission, submitter, now)
+        question = addresses.text(command.question)
+        if not question:
+            raise invalid("question is required", "question", "is required")
+        if len(question) > LONGEST_QUESTION:
+            reason = f"must not be longer than {LONGEST_QUESTION} characters"
+            raise invalid(f"question {reason}", "question", reason)
+        if not submission.row.created_by_email:
+            raise invalid("There is no address that a question could be sent to.", "way", "is not possible")
+        rates.count(session, f"questions of submitter:{submitter.id}", QUESTIONS, now, refusal=TOO_OFTEN)
+        rates.count(session, f"questions about submission:{submission.row.id}", ALL_QUESTIONS, now, refusal=TOO_OFTEN)
+        at = store.moment(submission, now)
+        trail.append(submission, [trail.Line(trail.ASK_SENDER, submitter.id, visit_details(command, submitter))], at)
+        is_known = offers.is_known(submitter, by_link=submission.row.source == LINK)
+        announce.question(Announcement(submission, site, at), submitter.id, question, is_known=is_known)
+        return rpc.form.Done(state=FormState.OPEN)
+
+    return once(session, rpc.ways.ASK_SENDER, command, decide)
+
+
+def _must_be_open(submission: store.LoadedSubmission, submitter: SubmitterRow, now: datetime) -> None:
+    state = submission.state.form_state(submitter.id, store.moment(submission, now))
+    if state is not FormState.OPEN:
+        raise refused_for_page(Refused(state, domain.REFUSALS[state]))
+
+
+def _offering(submission: store.LoadedSubmission) -> offers.Offering:
+    row = submission.row
+    return offers.Offering(
+        preferences=row.preferences,
+        account=submission.snapshot.account,
+        confirmations=[party.confirmation for party in submission.submitters],
+        by_link=row.source == LINK,
+        sender=row.created_by_email,
+    )
 
 
 def delegate(session: Session, command: rpc.ways.DelegateForm, site: Site, now: datetime) -> rpc.form.Done:

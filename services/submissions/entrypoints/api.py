@@ -59,8 +59,8 @@ class Api(Entrypoints):
         refuse_impossible_ids(command, id="Submission")
         return self._write(submissions.retry_seal, command)
 
-    @handles(rpc.SEND_AGAIN)
-    def send_again(self, command: rpc.SendAgain) -> Submission:
+    @handles(rpc.SEND_CORRECTED)
+    def send_corrected(self, command: rpc.SendCorrected) -> Submission:
         refuse_impossible_ids(command, id="Submission")
         return self._write(returning.send_again, command)
 

@@ -78,6 +78,14 @@ class Signing(Entrypoints):
         check_texts(self.context.bus, texts, lambda: self._look_up(forms.labels, command))
         return self._write(way_commands.delegate, command)
 
+    @handles(ways.SEND_LINK)
+    def send_link(self, command: ways.SendLink) -> ways.LinkSent:
+        return self._write(way_commands.send_link, command)
+
+    @handles(ways.ASK_SENDER)
+    def ask_sender(self, command: ways.AskSender) -> form.Done:
+        return self._write(way_commands.ask, command)
+
     @handles(ways.RETURN_FORM)
     def return_form(self, command: ways.ReturnForm) -> form.Done:
         return self._write(returning.send_back, command)

@@ -15,10 +15,12 @@ from contracts.events import (
     Erased,
     Event,
     HandedOver,
+    LinkMail,
     MailContext,
     PreferencesGiven,
     ProviderProblem,
     PublicData,
+    QuestionMail,
     ReturnedMail,
     WrongRecipientMail,
 )
@@ -163,6 +165,23 @@ def delegated(announcement: Announcement, submitter_id: int, name: str | None, e
             reason=reason,
         )
         emit(submission.session, events.DELEGATED_MAIL_DUE, mail, subject=announcement.subject)
+
+
+def link(announcement: Announcement, submitter: SubmitterRow) -> None:
+    """Have the link sent to a signer who goes on later: by mail, to whoever has no mailbox by SMS."""
+    submission, session = announcement.submission, announcement.submission.session
+    if submitter.email:
+        mail = LinkMail(context=announcement.context, submitter_id=submitter.id)
+        emit(session, events.LINK_MAIL_DUE, mail, subject=announcement.subject)
+    else:
+        sms_due = sms.invitation(submission, submitter, announcement.context)
+        emit(session, events.SMS_DUE, sms_due, subject=announcement.subject)
+
+
+def question(announcement: Announcement, submitter_id: int, text: str, *, is_known: bool) -> None:
+    """Have a signer's question mailed to the sender."""
+    mail = QuestionMail(context=announcement.context, submitter_id=submitter_id, reason=text, address_is_known=is_known)
+    emit(announcement.submission.session, events.QUESTION_MAIL_DUE, mail, subject=announcement.subject)
 
 
 def order_seal(announcement: Announcement) -> None:

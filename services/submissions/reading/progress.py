@@ -169,6 +169,8 @@ def _state(submission: LoadedSubmission, now: datetime) -> str:
     status = submission.state.status_at(now)
     if status is SubmissionStatus.PENDING and submission.state.sealing is not None:
         return "sealing_failed" if submission.state.sealing is SealingStatus.FAILED else "sealing"
+    if status is SubmissionStatus.PENDING and submission.state.returned:
+        return "returned"
     return status.value
 
 
@@ -238,7 +240,9 @@ def may_be_sent_again(row: SubmitterRow, submission: LoadedSubmission, now: date
     """Whether the invitation of this party can be sent once more."""
     state = submission.state
     party = state.submitter(row.id)
-    lives = not state.archived and state.status_at(now) is SubmissionStatus.PENDING and not state.all_signed
+    lives = (
+        not (state.archived or state.returned or state.all_signed) and state.status_at(now) is SubmissionStatus.PENDING
+    )
     seen = party.viewer and row.opened_at is not None
     return lives and is_told(row) and party.status.value == "pending" and state.reached(party) and not seen
 

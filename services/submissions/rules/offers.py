@@ -1,16 +1,17 @@
 """Which ways on a signer has beside completing and declining. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from contracts.rpc.submissions.ways import DELEGATE, RETURN
+from contracts.rpc.submissions.ways import ASK, DELEGATE, LATER, RETURN
 from services.submissions.rules import confirming
 
 ALLOW_DELEGATE, ALLOW_RETURN = "allow_to_delegate", "allow_to_return"
 PREFERENCES = (ALLOW_DELEGATE, ALLOW_RETURN)
 """What a submission, its template or the account says of them; nothing is allowed that none of them allows."""
 
-_NEEDS_PHONE = "require_phone_2fa"
+_NEEDS_PHONE, _PASSED_BY_MAIL = "require_phone_2fa", "require_email_2fa"
 
 
 def may_delegate(preferences: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
@@ -31,11 +32,37 @@ def may_return(preferences: Mapping[str, Any], account: Mapping[str, Any], confi
     return not signed and _allowed(ALLOW_RETURN, preferences, account)
 
 
-def ways(preferences: Mapping[str, Any], account: Mapping[str, Any], confirmations: Iterable[Any]) -> list[str]:
+@dataclass(frozen=True)
+class Offering:
+    """What decides which ways a signer has. ``confirmations`` are those of all parties; ``by_link``: the signer came by a
+    shared link, and has given their address themselves."""
+
+    preferences: Mapping[str, Any]
+    account: Mapping[str, Any]
+    confirmations: Iterable[Any]
+    by_link: bool
+    sender: str | None
+
+
+def is_known(party: Any, *, by_link: bool) -> bool:
+    """Whether the sender, or somebody whom they let name others, has given this party's address, or a code was passed there."""
+    return not by_link or bool(party.preferences.get(_PASSED_BY_MAIL))
+
+
+def address_for_link(party: Any, offering: Offering) -> str | None:
+    """Where the link is sent to who goes on later: only to an address that is known to be theirs."""
+    if not is_known(party, by_link=offering.by_link):
+        return None
+    return party.email or (party.phone if offering.account.get("sms_available") else None)
+
+
+def ways(party: Any, offering: Offering) -> list[str]:
     """List the ways of a signer whose form is open."""
     offered = {
-        DELEGATE: may_delegate(preferences, account),
-        RETURN: may_return(preferences, account, confirmations),
+        LATER: address_for_link(party, offering) is not None,
+        ASK: bool(offering.sender),
+        DELEGATE: may_delegate(offering.preferences, offering.account),
+        RETURN: may_return(offering.preferences, offering.account, offering.confirmations),
     }
     return [way for way, is_offered in offered.items() if is_offered]
 

@@ -6,9 +6,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, OpenPage, Watch
+from tests.browser.form.test_live import looks_again
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
-from tests.support.services.suite import RunningSuite
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -93,9 +94,46 @@ def test_the_form_is_sent_back_and_opens_again_by_itself(suite: RunningSuite, op
     expect(other.get_by_role("heading", level=1)).to_have_text("This document is being corrected")
     suite.api("PUT", f"/submitters/{first['id']}", {"values": {"A": "90"}})
     suite.api("POST", f"/submissions/{first['submission_id']}/send_again", {})
+    looks_again(other)
     signer = Signer(other)
     signer.start()
     expect(signer.field("A")).to_have_value("90")
     signer.next()
     signer.complete()
+    looks_again(page)
     expect(page.get_by_role("button", name="Start")).to_be_visible()
+
+
+def test_the_link_is_sent_and_a_question_asked_and_the_form_goes_on(suite: RunningSuite, open_page: OpenPage) -> None:
+    first, _ = two_parties(suite)
+    page = open_page(f"/s/{first['slug']}", NARROW)
+    signer = Signer(page)
+    signer.start()
+    signer.field("A").fill("typed before I go")
+    more(page).click()
+    page.get_by_role("button", name="Save and finish later").click()
+    dialog = page.get_by_role("dialog", name="Save and finish later")
+    dialog.get_by_role("button", name="Send me the link").click()
+    expect(dialog.get_by_text("The link is on its way to 0•••@example.com.")).to_be_visible()
+    dialog.get_by_role("button", name="Close").click()
+    expect(more(page)).to_be_focused()
+    assert suite.api("GET", f"/submitters/{first['id']}")["values"] == {"A": "typed before I go"}
+    more(page).click()
+    page.get_by_role("button", name="Ask the sender a question").click()
+    dialog = page.get_by_role("dialog", name="Ask the sender a question")
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog.get_by_text("Please fill this in.")).to_be_visible()
+    dialog.get_by_label("Your question").fill("Whose is the garden?")
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog.get_by_text("Your question is on its way to the sender.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(more(page)).to_be_focused()
+    signer.next()
+    signer.complete()
+
+    def lines() -> list[str]:
+        events = suite.api("GET", f"/submissions/{first['submission_id']}")["submission_events"]
+        return [one["event_type"] for one in events]
+
+    assert {"save_for_later", "ask_sender"} <= set(lines())
+    wait_until(lambda: {"send_link_email", "send_question_email"} <= set(lines()), what="both mails")

@@ -17,6 +17,8 @@ from contracts.events import (
     DECLINE_MAIL_DUE,
     DELEGATED_MAIL_DUE,
     INVITATION_DUE,
+    LINK_MAIL_DUE,
+    QUESTION_MAIL_DUE,
     RETURNED_MAIL_DUE,
     SUBMISSION_ERASED,
     WRONG_RECIPIENT_MAIL_DUE,
@@ -136,18 +138,20 @@ def test_events_become_mails_once_however_often_they_come(
     done = letters.completion(party(1), party(2), documents=[files["Lease"]], audit_trail=files["Audit"])
     service.publish(COMPLETION_MAILS_DUE, done, times=3)
     service.publish(DECLINE_MAIL_DUE, letters.decline("No."), times=2)
+    service.publish(QUESTION_MAIL_DUE, letters.question("Why?"), times=2)
+    service.publish(LINK_MAIL_DUE, letters.link(), times=2)
     service.publish(RETURNED_MAIL_DUE, letters.sent_back("The price."), times=2)
     service.publish(DELEGATED_MAIL_DUE, letters.delegation("She signs."), times=2)
     service.publish(WRONG_RECIPIENT_MAIL_DUE, letters.wrong_recipient("Not me."), times=2)
-    expected = ["ana@acme.example"] * 5 + ["signer1@example.com"] * 2 + ["signer2@example.com"] * 2
-    wait_until(lambda: sorted(server.recipients()) == expected, what="nine mails")
-    wait_until(lambda: len(service.outcomes()) == 9, what="nine outcomes")
+    expected = ["ana@acme.example"] * 6 + ["signer1@example.com"] * 3 + ["signer2@example.com"] * 2
+    wait_until(lambda: sorted(server.recipients()) == expected, what="eleven mails")
+    wait_until(lambda: len(service.outcomes()) == 11, what="eleven outcomes")
     assert sorted(service.outcomes()) == [("mail.sent", address) for address in expected]
     assert {one.source for one in service.told.values()} == {"notifications"}
     client = RpcClient(broker.amqp_url)
     stack.callback(client.close)
     page = client.call(rpc.LIST, rpc.ListMails(submission_id=31))
-    assert [mail.state for mail in page.data] == ["sent"] * 9
+    assert [mail.state for mail in page.data] == ["sent"] * 11
     # Mails that were sent hold signing links: nobody reads them here.
     with pytest.raises(ServiceError) as caught:
         client.call(rpc.GET, rpc.GetMail(id=page.data[0].id))

@@ -32,7 +32,7 @@ def test_who_is_asked_hands_over_and_the_new_person_signs(suite: RunningSuite) -
     wait_until(lambda: kept(suite, template["id"]) is False, what="the template's preference")
     suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"allow_to_delegate": True}})
     seller, buyer = suite.api("POST", "/submissions", sent)
-    assert form(suite, seller["slug"])["ways"] == ["delegate"]
+    assert form(suite, seller["slug"])["ways"] == ["later", "ask", "delegate"]
     for _ in range(2):
         assert suite.page("POST", f"/s/{seller['slug']}/delegate", said) == {"state": "delegated"}
     gone = suite.page("GET", f"/s/{seller['slug']}/form", status=404)

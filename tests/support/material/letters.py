@@ -10,8 +10,10 @@ from contracts.events import (
     DeclineMail,
     DelegatedMail,
     InvitationDue,
+    LinkMail,
     MailContext,
     MailedFile,
+    QuestionMail,
     Recipient,
     ReturnedMail,
     WrongRecipientMail,
@@ -93,3 +95,12 @@ def delegation(reason: str = "", **more: Any) -> DelegatedMail:
 
 def sent_back(reason: str = "", **more: Any) -> ReturnedMail:
     return ReturnedMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)
+
+
+def link(**more: Any) -> LinkMail:
+    return LinkMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1)
+
+
+def question(reason: str = "Why?", *, known: bool = True, **more: Any) -> QuestionMail:
+    asked_by = context(party(1, name="Bo Buyer"), **more)
+    return QuestionMail(context=asked_by, submitter_id=1, reason=reason, address_is_known=known)

@@ -19,7 +19,9 @@ from tests.support.material.letters import (
     decline,
     delegation,
     invitation,
+    link,
     party,
+    question,
     sent_back,
     wrong_recipient,
 )
@@ -85,6 +87,9 @@ def every_mail(lang: str | None, locale: str) -> dict[str, Mail]:
         "declined without a reason": composing.declines(spoken(decline("")))[0],
         "handed over": composing.delegations("e-1", spoken(delegation("Moved")))[0],
         "invitation of another": composing.invitations(handed_over)[0],
+        "later": composing.links("e-1", link().model_copy(update={"context": asked.context}))[0],
+        "asked": composing.questions("e-1", spoken(question("Moved")))[0],
+        "asked by somebody": composing.questions("e-1", spoken(question("Moved", known=False)))[0],
         "sent back": composing.returns("e-1", spoken(sent_back("Moved")))[0],
         "corrected": composing.invitations(asked.model_copy(update={"corrected": True}))[0],
         "wrong recipient": composing.wrong_recipients("e-1", spoken(wrong_recipient("Moved")))[0],
@@ -139,6 +144,8 @@ def test_parties_read_their_language_and_senders_that_of_the_account() -> None:
         "wrong recipient",
         "handed over",
         "sent back",
+        "asked",
+        "asked by somebody",
     )
     for kind, mail in every_mail("qps", "en-GB").items():
         assert page(mail).language == {"lang": "en" if kind in of_sender else "qps", "dir": "ltr"}, kind

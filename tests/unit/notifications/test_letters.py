@@ -38,7 +38,9 @@ from tests.support.material.letters import (
     delegation,
     file,
     invitation,
+    link,
     party,
+    question,
     sent_back,
     wrong_recipient,
 )
@@ -277,6 +279,29 @@ def test_what_is_sent_back_is_told_to_the_sender_and_what_was_corrected_to_who_h
     (again,) = composing.invitations(invitation(invitation_id="i-2").model_copy(update={"corrected": True}))
     assert ("has been corrected since" in first.text, "has been corrected since" in again.text) == (False, True)
     assert (first.letter.is_other, again.letter.is_other) == (False, True), "sent although one went there a moment ago"
+
+
+def test_a_question_is_answered_to_who_asks_where_their_address_is_theirs() -> None:
+    (mail,) = composing.questions("e-1", question("Why?\r\nBcc: x@example.com\n<b>"))
+    assert (mail.letter.to_address, mail.letter.reply_to) == ("ana@acme.example", ["signer1@example.com"])
+    assert mail.subject == "A question about “Lease 2026” from Bo Buyer"
+    assert "> Why?\n> Bcc: x@example.com\n> <b>\n" in mail.text
+    assert "A reply to this mail goes to signer1@example.com." in mail.text
+    assert "<b>" not in mail.html
+    assert "/s/slug1" not in mail.text + mail.html, "nobody signs from this mail"
+    (unknown,) = composing.questions("e-2", question(known=False))
+    assert (unknown.letter.reply_to, "nobody has checked it" in unknown.text) == ([], True)
+    (hostile,) = composing.questions("e-3", question(submission_name="Lease\r\nBcc: y@example.com"))
+    assert "\n" not in hostile.subject
+
+
+def test_the_link_goes_to_who_goes_on_later_and_not_once_it_is_replaced() -> None:
+    (mail,) = composing.links("e-1", link())
+    assert (mail.letter.to_address, mail.letter.slug) == ("signer1@example.com", "slug1")
+    assert "What you have filled in is saved." in mail.text
+    assert "https://sign.example.com/s/slug1" in mail.text
+    (again,) = composing.links("e-2", link())
+    assert again.letter.key != mail.letter.key
 
 
 def test_a_reminder_goes_where_the_invitation_went() -> None:

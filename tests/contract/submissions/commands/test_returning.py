@@ -34,7 +34,7 @@ class ReturnDesk(WayDesk):
 
     def send_again(self, submission_id: int, *sign_again: int, **more: Any) -> Submission:
         asked = {"request_id": uuid7(), "actor": ADMIN, **more}
-        command = rpc.api.SendAgain(**asked, id=submission_id, sign_again=list(sign_again))
+        command = rpc.api.SendCorrected(**asked, id=submission_id, sign_again=list(sign_again))
         return self.database.write(returning.send_again, command, SITE, self.now)
 
     def differences(self) -> list[str]:
@@ -75,7 +75,7 @@ def test_it_is_sent_back_corrected_and_signed_anew_and_the_seal_holds(desk: Retu
     sam, bo, wit = made.submitters
     sell(desk, sam.slug, 100)
     first_receipt = desk.form(sam.slug).receipt
-    assert desk.form(bo.slug).ways == ["delegate", "return"]
+    assert desk.form(bo.slug).ways == ["later", "ask", "delegate", "return"]
     again = {"request_id": uuid7(), "reason": "It is 90, not 100"}
     for _ in range(2):
         assert desk.send_back(bo.slug, **again) == "returned"
@@ -220,6 +220,8 @@ def test_while_it_is_with_the_sender_nobody_goes_on(desk: ReturnDesk) -> None:
         lambda: desk.complete(sam.slug, {"price": 1}),
         lambda: desk.decline(sam.slug),
         lambda: desk.delegate(sam.slug),
+        lambda: desk.send_link(sam.slug),
+        lambda: desk.ask(sam.slug, "Why?"),
         lambda: desk.send_back(sam.slug),
         lambda: desk.send_back(bo.slug),
         lambda: desk.report(sam.slug),

@@ -30,6 +30,14 @@ DEPUTY = "deputy@example.com"
 class WayDesk(AddressDesk):
     """Goes the ways of the menu."""
 
+    def send_link(self, slug: str, **more: Any) -> str:
+        command = rpc.ways.SendLink(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug)
+        return self.database.write(ways.send_link, command, SITE, self.now).to
+
+    def ask(self, slug: str, question: str, **more: Any) -> str:
+        command = rpc.ways.AskSender(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug, question=question)
+        return self.database.write(ways.ask, command, SITE, self.now).state
+
     def delegate(self, slug: str, email: str = DEPUTY, **more: Any) -> str:
         command = rpc.ways.DelegateForm(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug, email=email)
         return self.database.write(ways.delegate, command, SITE, self.now).state
@@ -57,7 +65,7 @@ def test_who_is_named_has_the_form_and_the_old_link_says_so(desk: WayDesk) -> No
     account = Account(reminders=Reminders(first="one_hour"))
     made = sent(desk, account=account, message={"subject": "Dear Ann", "body": "only for Ann"})
     ann, bob = made.submitters
-    assert desk.form(ann.slug).ways == ["delegate"]
+    assert desk.form(ann.slug).ways == ["later", "ask", "delegate"]
     name = desk.form(ann.slug).fields[0].uuid
     desk.save(ann.slug, {name: "typed by Ann"}, ip="192.0.2.1")
     desk.now += timedelta(minutes=30)
@@ -103,7 +111,7 @@ def test_the_sender_decides_for_a_submission_and_else_the_account(
 ) -> None:
     given = {} if preference is None else {"allow_to_delegate": preference}
     ann = sent(desk, account=Account(allow_to_delegate=setting), preferences=given).submitters[0]
-    assert desk.form(ann.slug).ways == (["delegate"] if allowed else [])
+    assert desk.form(ann.slug).ways == ["later", "ask", *(["delegate"] if allowed else [])]
     if allowed:
         assert desk.delegate(ann.slug) == "delegated"
         assert refusal(lambda: desk.form(ann.slug)).details == [
@@ -236,3 +244,66 @@ def test_what_is_done_with_the_link_at_the_same_moment_is_done_before_or_refused
     found = desk.get(made.id).submitters[0]
     assert (found.status == "completed") == (found.email == "ann@example.com")
     desk.kinds(made.id)
+
+
+def test_the_link_goes_to_the_signer_s_own_address_and_not_for_ever(desk: WayDesk) -> None:
+    made = sent(desk)
+    ann, bob = made.submitters
+    again = {"request_id": uuid7()}
+    for _ in range(2):
+        assert desk.send_link(ann.slug, **again) == "an•••@example.com"
+    (due,) = desk.events("link_mail.due")
+    party = due["data"]["context"]["parties"][0]
+    assert (due["data"]["submitter_id"], party["email"], party["slug"]) == (ann.id, "ann@example.com", ann.slug)
+    assert desk.said(made.id, "save_for_later")["ip"] == "192.0.2.7"
+    for _ in range(ways.LINKS.most - 1):
+        desk.send_link(ann.slug)
+    assert refusal(lambda: desk.send_link(ann.slug)).code == "rate_limited"
+    desk.now += timedelta(days=1)
+    desk.send_link(ann.slug)
+    assert refusal(lambda: desk.send_link(bob.slug)).details == [{"field": "state", "reason": "waiting"}]
+    desk.complete(ann.slug)
+    assert refusal(lambda: desk.send_link(ann.slug)).details == [{"field": "state", "reason": "completed"}]
+
+
+@pytest.mark.parametrize("sms", [True, False])
+def test_who_has_a_phone_alone_gets_the_link_there(desk: WayDesk, sms: bool) -> None:
+    person = {"email": None, "phone": "+14155550123"}
+    ann = sent(desk, account=Account(sms_available=sms), person=person).submitters[0]
+    assert ("later" in desk.form(ann.slug).ways) == sms
+    if not sms:
+        assert refusal(lambda: desk.send_link(ann.slug)).details == [{"field": "way", "reason": "is not possible"}]
+        return
+    assert desk.send_link(ann.slug) == "+14•••••0123"
+    assert [one["data"]["phone"] for one in desk.events("sms.due")] == ["+14155550123"]
+
+
+def test_a_question_goes_to_the_sender_and_the_trail_tells_nobody_what_it_was(desk: WayDesk) -> None:
+    made = sent(desk)
+    ann, bob = made.submitters
+    again = {"request_id": uuid7()}
+    for _ in range(2):
+        assert desk.ask(ann.slug, " Whose is the garden?\r\nBcc: x@example.com\x00 ", **again) == "open"
+    (due,) = desk.events("question_mail.due")
+    assert due["data"]["reason"] == "Whose is the garden?\nBcc: x@example.com"
+    assert (due["data"]["submitter_id"], due["data"]["address_is_known"]) == (ann.id, True)
+    assert desk.said(made.id, "ask_sender")["ip"] == "192.0.2.7"
+    assert "garden" not in str(desk.get(made.id).submission_events)
+    for question in ("", " \n", "x" * 2001):
+        assert refusal(lambda question=question: desk.ask(ann.slug, question)).details[0]["field"] == "question"
+    for _ in range(ways.QUESTIONS.most - 1):
+        desk.ask(ann.slug, "And?")
+    assert refusal(lambda: desk.ask(ann.slug, "And?")).code == "rate_limited"
+    assert refusal(lambda: desk.ask(bob.slug, "And?")).details == [{"field": "state", "reason": "waiting"}]
+
+
+def test_an_address_that_a_visitor_gave_themselves_is_not_written_to(desk: WayDesk) -> None:
+    made = sent(desk, source="link")
+    ann = made.submitters[0]
+    assert desk.form(ann.slug).ways == ["ask", "delegate"]
+    assert refusal(lambda: desk.send_link(ann.slug)).details == [{"field": "way", "reason": "is not possible"}]
+    desk.ask(ann.slug, "Who are you?")
+    assert not desk.events("question_mail.due")[0]["data"]["address_is_known"]
+    checked = sent(desk, source="link", person={"require_email_2fa": True}).submitters[0]
+    proof = desk.passed(checked.slug)
+    assert desk.send_link(checked.slug, proofs=[proof]) == "an•••@example.com"

@@ -63,7 +63,7 @@ const live = new Live({ form, state, panel, view, saver, completing, place, onEn
 page.onEnded = showState;
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
-wakeMenu({ form, saver, onChanged: showState });
+wakeMenu({ form, saver, leaveStep: () => panel.leave(), onChanged: showState });
 declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
 
 history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top

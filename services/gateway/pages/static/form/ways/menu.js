@@ -1,10 +1,14 @@
 // The quiet menu in the header: the ways on that a signer has beside completing and declining.
 import { button, el } from "../dom.js";
 import { t } from "../texts.js";
+import { openQuestion } from "./asking.js";
 import { openDelegation } from "./delegating.js";
+import { openLater } from "./going_on_later.js";
 import { openReturn } from "./returning.js";
 
 const WAYS = {
+  later: { text: () => t("later.button"), open: openLater },
+  ask: { text: () => t("ask.button"), open: openQuestion },
   delegate: { text: () => t("delegate.button"), open: openDelegation },
   return: { text: () => t("return.button"), open: openReturn },
 };
@@ -16,7 +20,6 @@ export function wakeMenu(context) {
   const ways = (context.form.ways ?? []).filter((way) => way in WAYS);
   if (!opener || !ways.length) return;
   list.replaceChildren(...ways.map((way) => el("li", {}, button(WAYS[way].text(), () => choose(way), "more__way"))));
-  opener.hidden = false;
   opener.addEventListener("click", () => show(list.hidden));
   list.parentElement.addEventListener("keydown", moved);
   list.parentElement.addEventListener("focusout", ({ relatedTarget }) => {

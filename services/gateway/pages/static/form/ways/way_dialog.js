@@ -1,15 +1,15 @@
 // One dialog for each way: what it means, what is asked, and the button that does it.
 import { announce, button, el } from "../dom.js";
-import { newRequestId, persistently, post, Refused } from "../server/calls.js";
+import { newRequestId, persistently, post, Refused, Unreachable } from "../server/calls.js";
 import { t } from "../texts.js";
 
 const WAITS = [1_000, 2_000, 4_000];
 
 /**
  * `texts`: `heading`, `intro`, `go`. `inputs` are those of `labelledInput`. `call` is sent what they hold, once however often it is
- * tried; then `onDone()`. `check()` says which input is wrong, and why: `[input, sentence]`, or null.
+ * tried; then `onDone(dialog, answer)`. `settle`: what was typed is saved before. `check()` says which input is wrong, and why: `[input, sentence]`, or null.
  */
-export function openWayDialog({ call, texts, inputs, check = () => null, danger = false, context, onDone }) {
+export function openWayDialog({ call, texts, inputs, check = () => null, danger = false, settle = false, context, onDone }) {
   const { saver, onChanged, opener } = context;
   const requestId = newRequestId();
   const problem = el("p", { class: "problem", role: "alert" });
@@ -21,7 +21,7 @@ export function openWayDialog({ call, texts, inputs, check = () => null, danger 
     { novalidate: true },
     heading,
     el("p", {}, texts.intro),
-    inputs.map((input) => input.nodes),
+    inputs.flatMap((input) => input.nodes),
     problem,
     el("div", { class: "buttons" }, cancel, go),
   );
@@ -34,17 +34,17 @@ export function openWayDialog({ call, texts, inputs, check = () => null, danger 
     go.disabled = cancel.disabled = true;
     problem.textContent = "";
     try {
+      if (settle) await saver.settled();
       await saver.stop();
       const said = Object.fromEntries(inputs.map(({ name, input }) => [name, input.value.trim()]));
-      await persistently(() => post(call, { request_id: requestId, ...said }), WAITS);
-      onDone(dialog);
+      onDone(dialog, await persistently(() => post(call, { request_id: requestId, ...said }), WAITS));
     } catch (error) {
       if (error instanceof Refused && error.formEnded) return onChanged();
       go.disabled = cancel.disabled = false;
       saver.resume();
       const named = error instanceof Refused ? inputs.find(({ name }) => name === error.details[0]?.field) : null;
       if (named) refuse(named, error.details[0].reason);
-      else problem.textContent = error instanceof Refused ? error.message : t("decline.failed");
+      else problem.textContent = error instanceof Refused ? error.message : t(isTooOften(error) ? "way.too_often" : "decline.failed");
     }
   });
   dialog.addEventListener("close", () => {
@@ -62,6 +62,17 @@ export function openWayDialog({ call, texts, inputs, check = () => null, danger 
     announce(sentence);
     input.focus();
   }
+}
+
+const isTooOften = (error) => error instanceof Unreachable && error.details.some((detail) => "retry_after" in detail);
+
+/** It is done, and the form goes on: what happened is said in the dialog's place. */
+export function sayInstead(dialog, heading, sentence) {
+  const close = button(t("document.close"), () => dialog.close(), "button--main");
+  const said = el("div", {}, el("h2", { class: "step__title", id: "way-heading" }, heading), el("p", {}, sentence), el("div", { class: "buttons" }, close));
+  dialog.replaceChildren(said);
+  announce(sentence);
+  close.focus();
 }
 
 /** An input with its label, perhaps a hint, and room for what is wrong with it. */
