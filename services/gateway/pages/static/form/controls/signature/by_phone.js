@@ -27,7 +27,7 @@ class Dialog {
     this.status = el("p", { class: "phone__status", role: "status" });
     this.buttons = el("div", { class: "buttons" });
     const heading = el("h2", { class: "step__title", id: "phone-heading" }, t("phone.heading"));
-    this.node = el("dialog", { class: "dialog", "aria-labelledby": "phone-heading" }, heading, this.body, this.status, this.buttons);
+    this.node = el("dialog", { class: "dialog", "aria-labelledby": "phone-heading" }, heading, this.status, this.body, this.buttons);
     this.node.addEventListener("close", () => this.#closed());
     document.body.append(this.node);
     this.node.showModal();
