@@ -72,3 +72,9 @@ def test_the_page_gets_it_in_the_language_of_the_reader(client: Any, bus: Record
     assert answer.status_code == 422
     assert answer.json["details"] == [{"field": "u-1", "reason": "⟦must be a number⟧"}]
     assert client.post(f"/s/{SLUG}/values", json=body).json["error"] == "Age must be a number"
+
+
+def test_a_kind_of_field_is_called_what_people_call_it() -> None:
+    words = language_for("de").section("refusal")
+    said = in_language("must be left out: a payment field takes no value", words)
+    assert said == "muss weggelassen werden: ein Feld der Art Zahlung nimmt keinen Wert auf"
