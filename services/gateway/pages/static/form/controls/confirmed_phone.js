@@ -17,9 +17,9 @@ export function confirmedPhone(field, context, input, plain) {
     maxlength: "20",
     "aria-describedby": context.describedBy,
   });
-  const send = button(t("phone.send"), () => busily(ask), "button--small");
+  const send = button(t("phone.ask"), () => busily(ask), "button--small");
   const wait = el("p", { class: "hint", "aria-live": "off" });
-  const code = el("div", { class: "phone__code" }, el("label", { for: codeInput.id }, t("phone.code")), codeInput);
+  const code = el("div", { class: "phone__code" }, el("label", { for: codeInput.id }, t("phone.code_label")), codeInput);
   const done = el("p", { class: "phone__done" }, `✓ ${t("phone.confirmed")}`);
   const node = el("div", { class: "phone" }, input, done, el("div", {}, send), wait, code);
   input.addEventListener("input", show);
@@ -111,7 +111,7 @@ export function confirmedPhone(field, context, input, plain) {
     done.hidden = !confirmed;
     send.hidden = wait.hidden = confirmed;
     code.hidden = confirmed || memory.sentTo !== number();
-    send.textContent = t(memory.sentTo ? "phone.again" : "phone.send");
+    send.textContent = t(memory.sentTo ? "phone.ask_again" : "phone.ask");
   }
 
   function tick() {
