@@ -33,10 +33,12 @@ FOLDER = "TEMPLATE_PROCESSES"
 _MODULES = ("contracts.runtime.main", "services.", "tests.support.services.specimens")
 """How the names of the modules begin that are run in copies."""
 _TEMPLATE = "tests.support.services.template_process"
-_READY_WITHIN = 120
+_READY_WITHIN = 600
 _WORD = struct.Struct("!i")
 
 _going_on: set["ForkedProcess"] = set()
+_templates: list[subprocess.Popen[bytes]] = []
+"""Those that this process started. Without a name, Python would complain that nobody has waited for them."""
 
 
 def going_on() -> list[str]:
@@ -134,6 +136,7 @@ def _connected(kind: str) -> socket.socket:
                 template = subprocess.Popen(
                     command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
+            _templates.append(template)
             deadline = time.monotonic() + _READY_WITHIN
             while not path.exists():
                 said = (folder / f"{kind}.log").read_text()
