@@ -23,6 +23,7 @@ LOCKS = ROOT / "deploy" / "locks"
 NODE_LOCKS = {
     ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "clients" / "published_clients",
     ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
+    ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "axe",
 }
 """Where packages of npm go, and the folder of their lock."""
 

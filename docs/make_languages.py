@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from contracts.languages.choosing import SOURCE, languages
 from contracts.languages.formatting import name_of
@@ -15,7 +14,7 @@ from contracts.languages.saying import language_for
 
 PAGE = Path(__file__).parent / "languages.md"
 BEGINNING, END = "<!-- languages -->\n", "<!-- /languages -->\n"
-SIZES = ((320, 640), (1280, 800))
+SIZES = ((1280, 800), (320, 640))
 
 
 def table() -> str:
@@ -34,50 +33,34 @@ def with_table(page: str) -> str:
 
 
 def pictures(folder: Path, tags: list[str]) -> None:
-    """Draw the pages of each language: a file for each language, size and page."""
+    """Draw every state of the pages in each language: a file for each language, size and state."""
     from playwright.sync_api import sync_playwright
 
-    from tests.browser.conftest import CHROMIUM, FLAGS
-    from tests.browser.forms import field, invite, template
+    from tests.browser.conftest import CHROMIUM, DESKTOP, FLAGS
+    from tests.browser.tour import Tour
     from tests.support.services.warm import started_or_warm
 
     folder.mkdir(parents=True, exist_ok=True)
     suite = started_or_warm(Path(tempfile.mkdtemp(prefix="languages-")))
-    fields = [field("Name"), field("Signature", "signature", line=2, height=0.08)]
-    made = template(suite, *fields)
     try:
+        tour = Tour(suite)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
             for tag in tags:
-                for width, height in SIZES:
-                    (row,) = invite(suite, made, submitter_0={"lang": tag})
-                    context = browser.new_context(viewport={"width": width, "height": height}, locale=tag)
-                    context.set_default_timeout(90_000)
-                    _walk(context.new_page(), suite.base_url, f"/s/{row['slug']}", folder / f"{tag}-{width}")
-                    context.close()
+                context = browser.new_context(viewport=DESKTOP, locale=tag, reduced_motion="reduce")
+                context.set_default_timeout(90_000)
+                page = context.new_page()
+                for number, state in enumerate(tour.walk(page, tag), 1):
+                    for width, height in SIZES:
+                        page.set_viewport_size({"width": width, "height": height})
+                        page.wait_for_timeout(300)  # until the pictures of the document are drawn
+                        page.screenshot(path=folder / f"{tag}-{width}-{number:02}-{state.replace(' ', '-')}.png")
+                    page.set_viewport_size(DESKTOP)
+                context.close()
             browser.close()
     finally:
         if "WARM_SUITE" not in os.environ:
             suite.stop()
-
-
-def _walk(page: Any, base_url: str, path: str, name: Path) -> None:
-    def seen(what: str) -> None:
-        page.wait_for_timeout(500)
-        page.screenshot(path=f"{name}-{what}.png")
-
-    page.goto(base_url + path)
-    seen("start")
-    page.locator(".panel .button--main").first.click()
-    page.wait_for_timeout(300)
-    page.locator(".panel .button--main").first.click()  # nothing was filled in: what is wrong
-    seen("problem")
-    page.locator(".panel input").first.fill("Ana")
-    page.locator(".panel .button--main").first.click()
-    seen("signature")
-    for other, what in (("/verify", "verify"), ("/s/nothing", "gone"), ("/", "welcome")):
-        page.goto(base_url + other)
-        seen(what)
 
 
 def main() -> None:

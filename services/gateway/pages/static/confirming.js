@@ -39,7 +39,7 @@ const act = {
   leave: () => working(() => confirmation.leave()),
 };
 
-watchRoom(document.querySelector(".top"), place, () => view.follow());
+watchRoom(document.querySelector(".top"), view.top, place, () => view.follow());
 declineButton.addEventListener("click", () => openRefusalDialog("decline", declineButton, NOTHING_TO_SAVE, () => location.reload()));
 confirmation.addEventListener("changed", ({ detail: before }) => changed(before));
 confirmation.addEventListener("unreachable", () => say(t("confirm.unreachable")));

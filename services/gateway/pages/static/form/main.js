@@ -62,7 +62,7 @@ const completing = new Completing(state, saver, view.pictures, panel, {
 const live = new Live({ form, state, panel, view, saver, completing, place, onEnded: showState, onChanged: lookAgain });
 page.onEnded = showState;
 
-watchRoom(document.querySelector(".top"), place, () => view.follow());
+watchRoom(document.querySelector(".top"), view.top, place, () => view.follow());
 wakeMenu({ form, saver, leaveStep: () => panel.leave(), onChanged: showState });
 declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
 

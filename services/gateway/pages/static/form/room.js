@@ -3,8 +3,8 @@
 
 const LOW = 450; // pixels
 
-/** Keeps `--header`, `--panel-height` and `--keyboard` true, and calls `onChange` when one of them changes. */
-export function watchRoom(header, panel, onChange) {
+/** Keeps `--header`, `--tools`, `--panel-height` and `--keyboard` true, and calls `onChange` when one of them changes. */
+export function watchRoom(header, tools, panel, onChange) {
   const root = document.documentElement;
   let before = "";
 
@@ -16,17 +16,18 @@ export function watchRoom(header, panel, onChange) {
     root.classList.toggle("low", isLow(view));
     // Where the keyboard lies over the page (Safari) instead of making it smaller. Zooming in is no keyboard.
     const covered = view && view.scale === 1 ? Math.max(0, innerHeight - view.height - view.offsetTop) : 0;
-    const now = `${header.offsetHeight}/${panel.offsetHeight}/${Math.round(covered)}`;
+    const now = `${header.offsetHeight}/${tools.offsetHeight}/${panel.offsetHeight}/${Math.round(covered)}`;
     if (now === before) return;
     before = now;
     root.style.setProperty("--header", `${header.offsetHeight}px`);
+    root.style.setProperty("--tools", `${tools.offsetHeight}px`);
     root.style.setProperty("--panel-height", `${panel.offsetHeight}px`);
     root.style.setProperty("--keyboard", `${Math.round(covered)}px`);
     onChange();
   }
 
   const sizes = new ResizeObserver(measure);
-  for (const part of [header, panel]) sizes.observe(part);
+  for (const part of [header, tools, panel]) sizes.observe(part);
   window.visualViewport?.addEventListener("resize", measure);
   window.visualViewport?.addEventListener("scroll", measure);
   addEventListener("orientationchange", () => requestAnimationFrame(measure));

@@ -72,6 +72,8 @@ export class Panel {
     this.#show(this.#step(field));
     this.onShow(field);
     this.#control.focus();
+    const { number, total } = this.#position(field);
+    announce(this.#progressText(field, number, total));
     this.#say(problem);
   }
 

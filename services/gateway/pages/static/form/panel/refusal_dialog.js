@@ -25,7 +25,7 @@ export function openRefusalDialog(kind, opener, saver, onChanged) {
     problem,
     el("div", { class: "buttons" }, cancel, confirm),
   );
-  const dialog = el("dialog", { class: "dialog" }, form);
+  const dialog = el("dialog", { class: "dialog", "aria-labelledby": "refusal-heading" }, form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (confirm.disabled) return;

@@ -1,0 +1,256 @@
+"""A walk through the states of the pages that people see, in one page of a browser: whoever looks at all of them (axe, the
+pseudo-language, pictures of each language) takes this walk, so that a new state gets a line here and is looked
+at by all. Nothing is found by its words: it is walked in every language."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import requests
+from playwright.sync_api import Page, expect
+from weasyprint import HTML
+
+from contracts.runtime.clock import now
+from contracts.types import iso
+from tests.browser.forms import field, invite, template
+from tests.support.material.outcomes import completed, fetched
+from tests.support.rendering.drawing import signature_png
+from tests.support.services.suite import RunningSuite, wait_until
+
+_DOCUMENT = """<html lang="en"><style>@page {size: A4} body {font: 12pt 'Liberation Sans'} h2 {break-before: page}</style>
+<h1>Lease between two parties</h1><p>The rent is due at the beginning of each month.</p>
+<h2>Duties</h2><table><tr><th>May</th><td>700</td></tr><tr><th>June</th><td>700</td></tr></table>"""
+
+EVERY = [
+    field("Full name", line=3),
+    field("Remarks", line=4, height=0.06, description="As in the passport"),
+    field("Born", "date", line=6),
+    field("Rent", "number", line=7, preferences={"format": "eur"}, validation={"min": 1, "max": 9000, "step": 0.01}),
+    field("House rules", "checkbox", line=8, area={"w": 0.03}),
+    field("Flat", "radio", line=9, options=["Aa", "Bb"]),
+    field("Floor", "select", line=10, options=["Aa", "Bb"]),
+    field("Pets", "multiple", line=11, options=["Aa", "Bb"]),
+    field("Card", "cells", line=12, area={"cell_w": 0.05}),
+    field("Phone", "phone", line=13),
+    field("Photo", "image", line=18, height=0.08),
+    field("Papers", "file", line=21),
+    field("Identity", "verification", line=22),
+    field("Meterai", "dutystamp", line=23, area={"x": 0.6, "w": 0.12}),
+    field("Fixed", line=24, readonly=True, default_value="Aa"),
+    field("Initials", "initials", line=4, height=0.04, page=2),
+    field("Signature", "signature", line=14, height=0.06, page=2, preferences={"reasons": ["Aa", "Bb"]}),
+    field("Later", role="Witness", line=20, page=2),
+]
+for each in EVERY[1:]:
+    each["required"] = False  # but the first: the overview is reached without answering
+ASKED = [each["name"] for each in EVERY if each["role"] == "Signer" and each["name"] not in ("Meterai", "Fixed")]
+
+
+FILLED_IN = [each["name"] for each in EVERY] + [
+    "Lease between two parties",
+    "Lease",
+    "lease",
+    "between",
+    "two",
+    "parties",
+    "Duties",
+]
+FILLED_IN += [
+    "The",
+    "rent",
+    "is",
+    "due",
+    "at",
+    "the",
+    "beginning",
+    "of",
+    "each",
+    "month",
+    "May",
+    "June",
+    "As in the passport",
+]
+FILLED_IN += ["Aa", "Bb", "Ann Ray", "Signer Person", "First Person", "Second Person", "Ann", "Witness"]
+FILLED_IN += ["acme.example", "example.com", "gu•••", "me.png", "pdf", "Agreement", "agreement"]
+"""What people have written: names, files, the document's own words. It is in no file of messages."""
+
+
+class Tour:
+    """Made once; each walk is in one language, by a party of its own."""
+
+    def __init__(self, suite: RunningSuite) -> None:
+        self.suite = suite
+        pdf = bytes(HTML(string=_DOCUMENT).write_pdf(pdf_variant="pdf/ua-1"))
+        made = suite.template(pdf, name="Lease", document={"name": "Lease", "fields": EVERY})
+        self._template = int(made["id"])
+        self._uuids = {each["name"]: each["uuid"] for each in made["fields"]}
+        plain = template(suite, field("Name"), name="Lease")
+        pair = template(suite, field("A", role="First"), field("B", role="Second", line=2), name="Lease")
+        self._ended = {
+            "waiting": invite(suite, pair, "First", "Second", order="preserved")[1],
+            "declined": invite(suite, plain)[0],
+            "expired": invite(suite, plain, expire_at=iso(now() + timedelta(seconds=2)))[0],
+            "archived": invite(suite, plain)[0],
+            "code": invite(suite, plain, submitter_0={"require_email_2fa": True, "email": "guarded@example.com"})[0],
+            "completed": invite(suite, plain)[0],
+        }
+        people = [{"acts_as": acts_as, "email": f"{acts_as}@example.com"} for acts_as in ("approver", "viewer")]
+        sent = {
+            "template_id": plain,
+            "order": "random",
+            "submitters": [*people, {"role": "Signer", "email": "a@example.com"}],
+        }
+        self._parties = dict(zip(("approver", "viewer"), suite.api("POST", "/submissions", sent), strict=False))
+        suite.page("POST", f"/s/{self._ended['declined']['slug']}/decline", {"request_id": "declined", "reason": "Aa"})
+        suite.api("DELETE", f"/submissions/{self._ended['archived']['submission_id']}")
+        self._sign(self._ended["completed"]["slug"])
+        self.shared = suite.api("PUT", f"/templates/{plain}", {"shared_link": True})["slug"]
+        self.submission = completed(suite, self._ended["completed"]["submission_id"])
+        self._file = fetched(self.submission["documents"][0]["url"])
+        expired = f"/submissions/{self._ended['expired']['submission_id']}"
+        wait_until(lambda: suite.api("GET", expired)["status"] == "expired", what="the expiry")
+
+    def party(self, tag: str) -> dict[str, Any]:
+        """Somebody who has not begun, and is written to in this language."""
+        witness = {"role": "Witness", "invite_by": "Signer"}
+        person = {"role": "Signer", "email": f"{tag.lower()}@example.com", "name": "Ann Ray", "lang": tag}
+        body = {
+            "template_id": self._template,
+            "submitters": [person, witness],
+            "expire_at": iso(now() + timedelta(days=30)),
+            "consent_enabled": True,
+            "consent_document_text": "Aa",
+            "consent_document_url": "https://acme.example/terms",
+        }
+        (made,) = self.suite.api("POST", "/submissions", body)
+        return dict(made)
+
+    def walk(self, page: Page, tag: str = "en") -> Iterator[str]:
+        """Bring the page into one state after the other; yields the name of each."""
+        page.context.add_cookies([{"name": "lang", "value": tag, "url": self.suite.base_url}])
+        yield from self.form(page, tag)
+        yield from self.others(page)
+
+    def form(self, page: Page, tag: str) -> Iterator[str]:
+        """Everything that happens on the page of one form."""
+        party = self.party(tag)
+        page.goto(f"{self.suite.base_url}/s/{party['slug']}")
+        start = page.locator(".start button.button--main")
+        start.wait_for()
+        page.locator(".sheet__word").first.wait_for(state="attached")
+        yield "start"
+        for button, name in (("#decline", "declining"), ("#not-me", "not me")):
+            page.locator(button).click()
+            page.locator("dialog[open]").wait_for()
+            yield name
+            page.keyboard.press("Escape")
+        yield from self._document(page)
+        start.click()
+        for name in ASKED:
+            self._ask(page, name)
+            if name != "Full name":
+                self._saved(page)
+            yield f"field {name}"
+            if name == "Full name":
+                self._next(page)
+                page.locator(".problem:not(:empty)").wait_for()
+                yield "problem"
+                page.locator(".step input").fill("Ann Ray")
+        yield from self._signature(page)
+        self._next(page)
+        page.locator(".review").wait_for()
+        self._saved(page)
+        yield "review"
+        page.locator(".review .button--main").click()
+        page.locator(".review .problem:not(:empty)").first.wait_for()
+        yield "review refused"
+        page.evaluate("window.onbeforeunload = null")
+
+    def others(self, page: Page) -> Iterator[str]:
+        """The pages that say one thing, and those that everybody may open."""
+        base = self.suite.base_url
+        for name, party in self._ended.items():
+            page.goto(f"{base}/s/{party['slug']}")
+            page.locator("main.card").wait_for()
+            yield name
+        for name, party in self._parties.items():
+            page.goto(f"{base}/s/{party['slug']}")
+            page.locator(".sheet__word").first.wait_for(state="attached")
+            yield name
+        page.goto(f"{base}/d/{self.shared}")
+        yield "shared link"
+        page.goto(f"{base}/e/{self.submission['slug']}")
+        yield "submission"
+        page.goto(f"{base}/s/nothing")
+        yield "gone"
+        page.goto(f"{base}/")
+        yield "welcome"
+        page.goto(f"{base}/verify")
+        yield "verify"
+        page.locator("#file").set_input_files(
+            {"name": "lease.pdf", "mimeType": "application/pdf", "buffer": self._file}
+        )
+        page.locator("#file-form .button--main").click()
+        page.locator("#result").wait_for()
+        yield "verify file"
+
+    def _document(self, page: Page) -> Iterator[str]:
+        """Find, the pages in small, the view that flows."""
+        tools = page.locator(".document__tools")
+        find, read = tools.locator("[aria-pressed]").all()
+        find.click()
+        page.locator(".find__words").fill("rent")
+        page.locator(".found").first.wait_for()
+        yield "find"
+        find.click()
+        tools.locator(".pages > button").click()
+        page.locator("dialog[open]").wait_for()
+        yield "pages"
+        page.keyboard.press("Escape")
+        read.click()
+        page.locator(".reading__text").first.wait_for()
+        yield "reading"
+        read.click()
+
+    def _signature(self, page: Page) -> Iterator[str]:
+        """The ways of signing, on the step of the signature."""
+        ways = page.locator(".segments__one")
+        pad = page.locator(".pad__canvas")
+        pad.scroll_into_view_if_needed()
+        box = pad.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.3)
+        page.mouse.down()
+        for x, y in ((0.4, 0.8), (0.5, 0.3), (0.7, 0.7)):
+            page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y, steps=4)
+        page.mouse.up()
+        yield "signature drawn"
+        ways.nth(1).click()
+        page.locator(".signature input[type=text]").fill("Ann Ray")
+        page.locator(".styles:not(.styles--late) .styles__picture[src]").first.wait_for()
+        yield "signature typed"
+        ways.nth(2).click()
+        yield "signature upload"
+        picture = {"name": "me.png", "mimeType": "image/png", "buffer": signature_png()}
+        page.locator(".signature input[type=file]").set_input_files(picture)
+        page.locator(".preview__picture").wait_for()
+        yield "signature uploaded"
+        page.locator(".signature__reason select").select_option("Aa")
+
+    def _ask(self, page: Page, name: str) -> None:
+        """As a tap on its place in the document does."""
+        page.evaluate("(uuid) => document.querySelector(`[data-field='${uuid}']`).click()", self._uuids[name])
+        expect(page.locator(".step")).to_be_visible()
+
+    def _saved(self, page: Page) -> None:
+        page.locator("#saving[data-status='saved']").wait_for()
+
+    def _next(self, page: Page) -> None:
+        page.locator(".step button[type=submit]").click()
+
+    def _sign(self, slug: str) -> None:
+        path = f"{self.suite.base_url}/s/{slug}"
+        shown = requests.get(f"{path}/form", timeout=60).json()
+        values = {one["uuid"]: "Ann" for one in shown["fields"]}
+        body = {"values": values, "request_id": f"signed-{slug}", "shown": shown.get("shown")}
+        requests.post(f"{path}/complete", json=body, timeout=60).raise_for_status()
