@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.evidence.__main__ import chosen
@@ -20,14 +20,18 @@ def world(workspace: Path) -> Iterator[World]:
         yield made
 
 
+WANTED = {"sealed": 5} | dict.fromkeys(
+    ("changed meanwhile", "refused changes", "dropped", "stopped", "attacked: name", "secrets changed", "masks seen"), 1
+)
+MOST_WALKS = 6
+
+
 def test_what_was_shown_is_sealed_and_who_was_written_to_is_named(world: World) -> None:
+    """The same walks at each run, until each kind of thing has happened: what a walk meets depends on what it is answered."""
     machine = machine_of(world)
-    run_state_machine_as_test(machine, settings=settings(chosen(10, 25), derandomize=True))
-    assert machine.counts["sealed"] >= 5
-    assert machine.counts["changed meanwhile"] >= 1
-    assert machine.counts["refused changes"] >= 1
-    assert machine.counts["dropped"] >= 1
-    assert machine.counts["stopped"] >= 1
-    assert machine.counts["attacked: name"] >= 1
-    assert machine.counts["secrets changed"] >= 1
-    assert machine.counts["masks seen"] >= 1
+    for number in range(MOST_WALKS):
+        run_state_machine_as_test(seed(number)(machine), settings=settings(chosen(10, 25)))
+        missing = [what for what, least in WANTED.items() if machine.counts.get(what, 0) < least]
+        if not missing:
+            return
+    raise AssertionError(f"never seen: {missing}")
