@@ -34,7 +34,8 @@ from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.services.warm import started_or_warm
 
 garbage.seldom()
-hypothesis.settings.register_profile("the same", derandomize=True, database=None)
+_HOWEVER_SLOW = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("the same", derandomize=True, database=None, **_HOWEVER_SLOW)
 hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAMPLES=default: others each time
 
 _STORIES = "tests/e2e/"

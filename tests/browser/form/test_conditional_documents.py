@@ -57,6 +57,8 @@ def test_an_annex_for_companies(suite: RunningSuite, open_page: OpenPage) -> Non
         signer.start()
         heading = page.get_by_role("heading", name="Annex", exact=True)
         expect(heading).to_be_hidden()
+        shown = page.get_by_role("img", name="Page 1 of 1 of Contract").element_handle()
+        page.wait_for_function("picture => picture.naturalWidth > 0", arg=shown)
         assert [step["name"] for step in signer.form()["fields"]] == ["Register number", "As a company", "Name"]
         signer.field("As a company").check()
         expect(heading).to_be_visible()

@@ -64,12 +64,18 @@ export class PagePictures {
     for (const other of this.#sheets.values()) if (other.wanted) this.#show(other);
   }
 
+  /** Whether the first page is shown and under way: of a document that a condition leaves out, nothing comes. */
+  #firstIsComing() {
+    return !this.#first.isThere && this.#first.sheet.clientWidth > 0;
+  }
+
   #seen(entries) {
+    if (!this.#firstIsComing()) this.isReady();
     for (const { target, isIntersecting } of entries) {
       const entry = this.#sheets.get(target);
       if (!isIntersecting) continue;
       entry.wanted = true;
-      if (this.#first.isThere || entry === this.#first) this.#show(entry);
+      if (!this.#firstIsComing() || entry === this.#first) this.#show(entry);
     }
   }
 
