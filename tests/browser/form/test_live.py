@@ -90,6 +90,9 @@ def test_who_is_at_their_signature_when_it_ends_is_not_stuck_there(
         signer.draw("Sign")
     else:
         signer.type_signature("Sign", "Ann Ray")
+        # The pictures of the styles are asked for meanwhile: refused, they would show the end before Next is pressed.
+        styles = page.locator(".styles:not(.styles--late) .styles__picture[src^='data:']")
+        expect(styles).to_have_count(5)
     end(suite, first, second, how)
     signer.next()
     expect(heading(page)).to_have_text(ENDS[how])

@@ -161,7 +161,7 @@ def test_events_become_mails_once_however_often_they_come(
     service.invite(1)
     service.publish(INVITATION_DUE, letters.invitation(party(9), submitter_id=9, invitation_id="i-9", submission_id=32))
     wait_until(lambda: "signer9@example.com" in server.recipients(), what="another submission's mail")
-    assert len(server.received) == 8
+    assert len(server.received) == len(expected) + 1
     logs = service.logs()
     assert "due_work.attempted" in logs
     for secret in ("slug1", "signer1@example.com"):

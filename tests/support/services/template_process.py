@@ -135,6 +135,9 @@ def become(request: dict[str, Any], outputs: list[int]) -> None:
         stream.reconfigure(write_through="PYTHONUNBUFFERED" in os.environ)  # type: ignore[union-attr]
     sys.argv = request["arguments"]
     garbage._began = time.monotonic()
+    if "eventlet" in sys.modules:
+        # The loop of green threads waits by epoll. A copy shares the template's with all others, and each would wake all for ever.
+        sys.modules["eventlet.hubs"].use_hub()
 
 
 def main(path: Path, run: int, kind: str) -> None:

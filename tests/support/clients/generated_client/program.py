@@ -37,6 +37,7 @@ from countersign_client.api.submissions import (
     submissions_remove,
     submissions_seal,
     submissions_search,
+    submissions_send_again,
     submissions_update,
 )
 from countersign_client.api.submitters import submitters_get, submitters_search, submitters_update
@@ -140,6 +141,7 @@ from countersign_client.models import (
     Role,
     SealingStatus,
     SecretHeaderInput,
+    SendAgain,
     SigningOrder,
     Submission,
     SubmissionChange,
@@ -472,6 +474,8 @@ def refused(client: AuthenticatedClient, url: str, submission: Submission) -> No
     assert told(account_dutystamps.sync_detailed(client=client), BoughtDutystampPage).pagination.count == 0
     for operation in (submissions_dutystamp, submissions_certsign, submissions_seal):
         assert told(operation.sync_detailed(submission.id, client=client), Error).code is ErrorCode.INVALID
+    not_returned = submissions_send_again.sync_detailed(submission.id, client=client, body=SendAgain(sign_again=[]))
+    assert told(not_returned, Error).code is ErrorCode.INVALID
 
 
 def removed(client: AuthenticatedClient, template: Template, submission: Submission) -> None:
