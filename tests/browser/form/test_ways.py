@@ -126,7 +126,7 @@ def test_the_link_is_sent_and_a_question_asked_and_the_form_goes_on(suite: Runni
     dialog.get_by_label("Your question").fill("Whose is the garden?")
     dialog.get_by_role("button", name="Send").click()
     expect(dialog.get_by_text("Your question is on its way to the sender.")).to_be_visible()
-    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Close").click()
     expect(more(page)).to_be_focused()
     signer.next()
     signer.complete()
