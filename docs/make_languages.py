@@ -3,9 +3,7 @@
 ``pictures FOLDER TAG…`` draws the pages of each language on a phone and on a laptop instead, to be looked at for words that are
 cut."""
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 from contracts.languages.choosing import SOURCE, languages
@@ -37,12 +35,10 @@ def pictures(folder: Path, tags: list[str]) -> None:
     from playwright.sync_api import sync_playwright
 
     from tests.browser.conftest import CHROMIUM, DESKTOP, FLAGS
-    from tests.browser.tour import Tour
-    from tests.support.services.warm import started_or_warm
+    from tests.browser.tour import Tour, suite_for_pictures
 
     folder.mkdir(parents=True, exist_ok=True)
-    suite = started_or_warm(Path(tempfile.mkdtemp(prefix="languages-")))
-    try:
+    with suite_for_pictures() as suite:
         tour = Tour(suite)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
@@ -58,9 +54,6 @@ def pictures(folder: Path, tags: list[str]) -> None:
                     page.set_viewport_size(DESKTOP)
                 context.close()
             browser.close()
-    finally:
-        if "WARM_SUITE" not in os.environ:
-            suite.stop()
 
 
 def main() -> None:

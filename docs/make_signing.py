@@ -3,8 +3,6 @@
 It starts a suite by itself; with ``WARM_SUITE=<folder>`` it takes one that runs."""
 
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +31,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     from tests.browser.conftest import CHROMIUM, DESKTOP, FLAGS
-    from tests.browser.tour import Tour
-    from tests.support.services.warm import started_or_warm
+    from tests.browser.tour import Tour, suite_for_pictures
 
     FOLDER.mkdir(exist_ok=True)
-    suite = started_or_warm(Path(tempfile.mkdtemp(prefix="signing-")))
-    try:
+    with suite_for_pictures() as suite:
         tour = Tour(suite)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
@@ -54,9 +50,6 @@ def main() -> None:
                         _draw(page, screen, light, FOLDER / f"{screen}-{state.replace(' ', '-')}-{tag}.webp")
                 context.close()
             browser.close()
-    finally:
-        if "WARM_SUITE" not in os.environ:
-            suite.stop()
 
 
 def _draw(page: Any, screen: str, light: str, path: Path) -> None:

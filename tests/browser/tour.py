@@ -2,8 +2,12 @@
 pseudo-language, pictures of each language) takes this walk, so that a new state gets a line here and is looked
 at by all. Nothing is found by its words: it is walked in every language."""
 
+import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -15,7 +19,9 @@ from contracts.types import iso
 from tests.browser.forms import field, invite, template
 from tests.support.material.outcomes import completed, fetched
 from tests.support.rendering.drawing import signature_png
-from tests.support.services.suite import RunningSuite, wait_until
+from tests.support.servers.identity_provider import ProviderProcess
+from tests.support.services.suite import FEW_CODES, RunningSuite, wait_until
+from tests.support.services.warm import started_or_warm
 
 _DOCUMENT = """<html lang="en"><style>@page {size: A4} body {font: 12pt 'Liberation Sans'} h2 {break-before: page}</style>
 <h1>Lease between two parties</h1><p>The rent is due at the beginning of each month.</p>
@@ -73,6 +79,20 @@ FILLED_IN += [
 FILLED_IN += ["Aa", "Bb", "Ann Ray", "Signer Person", "First Person", "Second Person", "Ann", "Witness"]
 FILLED_IN += ["acme.example", "example.com", "gu•••", "me.png", "pdf", "Agreement", "agreement"]
 """What people have written: names, files, the document's own words. It is in no file of messages."""
+
+
+@contextmanager
+def suite_for_pictures() -> Iterator[RunningSuite]:
+    """A suite for the programs that draw what is met on the walk; with ``WARM_SUITE=<folder>`` the one that runs."""
+    folder = Path(tempfile.mkdtemp(prefix="pictures-"))
+    provider = ProviderProcess(folder / "identity-provider.log")
+    suite = started_or_warm(folder, **provider.settings, **FEW_CODES)
+    try:
+        yield suite
+    finally:
+        if "WARM_SUITE" not in os.environ:
+            suite.stop()
+        provider.stop()
 
 
 class Tour:
