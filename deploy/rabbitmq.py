@@ -26,6 +26,16 @@ READY_WITHIN = 180.0
 PORTS = range(12_000, 32_000)
 USER = "countersign"
 
+_MESSAGES = """lists:flatten([io_lib:format("~s=~b;", [element(4, amqqueue:get_name(Queue)), Count]) ||
+    Queue <- rabbit_amqqueue:list(<<"/">>),
+    Count <- case amqqueue:get_type(Queue) of
+        rabbit_quorum_queue ->
+            {ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Queue), fun rabbit_fifo:query_messages_total/1), [N];
+        _ -> case catch rabbit_amqqueue:info(Queue, [messages]) of [{messages, N}] -> [N]; _ -> [] end
+    end]).
+"""
+"""Without the queues of one connection that are gone by now. Raises when a quorum queue has no leader."""
+
 
 class BrokerFailed(Exception):
     """The node did not come up; the message ends with the last lines of its log."""
@@ -162,16 +172,13 @@ class PrivateBroker:
     def messages(self) -> dict[str, int]:
         """The number of messages in each queue, those that are being handled included.
 
-        Costs a hundredth of what ``ctl`` costs, which starts a node of its own: this may be asked again and again. Raises
-        CalledProcessError when the node does not answer, BrokerFailed when it cannot say.
+        A quorum queue's leader is asked: what ``ctl list_queues`` shows is up to five seconds old. Costs a hundredth of what
+        ``ctl`` costs, which starts a node of its own: this may be asked again and again. Raises CalledProcessError when the
+        node does not answer, BrokerFailed when it cannot say.
         """
-        listed = 'rabbit_amqqueue:info_all(<<"/">>, [name, messages])'
-        expression = (
-            f'[io_lib:format("~s=~b;", [element(4, Name), Count]) || [{{name, Name}}, {{messages, Count}}] <- {listed}]'
-        )
         done = subprocess.run(
             [*self._erl_call(), "-e"],
-            input=f"lists:flatten({expression}).\n",
+            input=_MESSAGES,
             env=self._environment(),
             capture_output=True,
             text=True,

@@ -34,6 +34,7 @@ def test_a_signer_chooses_a_language_and_loses_nothing(
     expect(page.locator("html")).to_have_attribute("lang", "qps")
     page.get_by_role("button", name="⟦Start⟧").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Ann")
+    expect(page.locator("#saving")).not_to_have_attribute("data-status", re.compile("saving|unsaved"))  # or it asks
     page.goto(f"{suite.base_url}/verify")
     expect(page.locator("html")).to_have_attribute("lang", "qps")
     elsewhere = open_page(f"/s/{row['slug']}", viewport)  # another browser: the party's language is stored
