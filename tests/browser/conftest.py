@@ -137,7 +137,7 @@ class Watch:
 
     def _message(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.complaints.append(message.text)
+            self.complaints.append(f"{message.text} {message.location.get('url', '')}".strip())
 
     def _dialog(self, dialog: Dialog) -> None:
         self.complaints.append(f"dialog: {dialog.message}")

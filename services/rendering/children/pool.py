@@ -44,6 +44,8 @@ CHILDREN = Gauge("rendering_children", "Children alive")
 
 FOLDERS = "countersign-child."
 _STARTING = 30
+_STARVED = 0.25
+"""Of the time that a job may take: whoever has had less of a processor than that when it is over was kept from working."""
 _ROOM = 16 * 2**20
 
 Q = TypeVar("Q")
@@ -87,7 +89,12 @@ class JobCrashed(JobFailed):
 
 
 class JobTimedOut(JobFailed):
-    """The child was killed because it took too long."""
+    """The child was killed because it took too long; ``starved`` says that it hardly got a processor meanwhile, which is the
+    machine's fault and not the job's."""
+
+    def __init__(self, task: str, reason: str = "timeout", *, starved: bool = False) -> None:
+        super().__init__(task, reason)
+        self.starved = starved
 
 
 class ChildPool:
@@ -295,7 +302,7 @@ class _Child:
         except OSError:
             self._folder.remove()
             raise
-        self._ready = False
+        self._ready, self._spent = False, 0.0
         self.jobs, self.peak_memory, self.idle_since = 0, 0, time.monotonic()
         CHILDREN.inc()
 
@@ -324,12 +331,13 @@ class _Child:
     def begin(self, task: str, message: Packed, seconds: float) -> None:
         """Hand a job over, or what was missing for it; raises JobCrashed or JobTimedOut."""
         header = json.dumps({"task": task, "seconds": seconds}).encode()
-        with self._translated(task):
+        self._spent = self._processor_seconds()
+        with self._translated(task, seconds):
             frames.send(self._connection, header, message.payload, message.parts, until=time.monotonic() + seconds)
 
     def answer(self, task: str, seconds: float) -> tuple[Report, Packed]:
         """What became of the job; raises JobCrashed or JobTimedOut."""
-        with self._translated(task):
+        with self._translated(task, seconds):
             frame = frames.receive(self._connection, until=time.monotonic() + seconds)
         try:
             report = _REPORT.validate_json(frame.header)
@@ -351,19 +359,25 @@ class _Child:
         self._folder.remove()
         CHILDREN.dec()
 
+    def _processor_seconds(self) -> float:
+        """What the process has had of the processors so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     @contextlib.contextmanager
-    def _translated(self, task: str) -> Iterator[None]:
+    def _translated(self, task: str, seconds: float) -> Iterator[None]:
         try:
             yield
         except frames.Late as error:
-            raise JobTimedOut(task, "timeout") from error
+            spent = self._processor_seconds() - self._spent
+            raise JobTimedOut(task, starved=spent < seconds * _STARVED) from error
         except frames.Closed as error:
             raise self._death(task) from error
 
     def _death(self, task: str) -> JobFailed:
         status = self.process.wait()
         if -status in (signal.SIGXCPU, signal.SIGALRM):
-            return JobTimedOut(task, "timeout")
+            return JobTimedOut(task)
         if is_full(self._folder.path):
             return JobNotPossible(task, "there is no room for files")
         return JobCrashed(task, "crash", f"exit status {status}")

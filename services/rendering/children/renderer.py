@@ -344,7 +344,9 @@ def for_caller(task: str) -> Iterator[None]:
         field = refused.field if refused.file is None else f"files[{refused.file - 1}]"
         raise invalid(refused.reason.rstrip("."), field) from refused
     except JobTimedOut as late:
-        log.warning("job.killed", task=task, reason=late.reason)
+        log.warning("job.killed", task=task, reason=late.reason, starved=late.starved)
+        if late.starved:
+            raise ServiceError("unavailable", "Documents take long to process at the moment, try again later") from late
         raise invalid("The file takes too long to process") from late
     except JobNotPossible as failed:
         log.error("job.not_possible", task=task, reason=failed.reason)  # noqa: TRY400 - the child's trace is no news

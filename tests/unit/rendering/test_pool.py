@@ -132,6 +132,18 @@ def test_a_late_child_is_killed_and_replaced(pool: ChildPool, task: str) -> None
         os.kill(before, 0)
 
 
+@pytest.mark.parametrize(("task", "status"), [("spin", 422), ("sleep", 503)])
+def test_who_hardly_got_a_processor_may_come_again(pool: ChildPool, task: str, status: int) -> None:
+    """What used it up would use it up again. (On a busy machine, it is itself kept from it at times.)"""
+
+    def answered() -> int:
+        with pytest.raises(ServiceError) as refused, for_caller(task):
+            run(pool, task, {"seconds": 60}, seconds=0.3)
+        return refused.value.status
+
+    wait_until(lambda: answered() == status, what="an answer")
+
+
 def test_memory_is_limited_and_the_parent_keeps_its_own() -> None:
     pool = ChildPool(size=1, tasks=TASKS, memory=512 * 2**20).start()
     try:
