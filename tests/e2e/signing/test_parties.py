@@ -58,7 +58,7 @@ def test_everybody_is_said_to_have_done_what_they_did(suite: RunningSuite) -> No
 
     done = completed(suite, boss["submission_id"])
     assert [one["acts_as"] for one in done["submitters"]] == ["approver", "signer", "signer", "viewer", "viewer"]
-    (event,) = events_of(suite, "form.completed", id=boss["id"])
+    (event,) = wait_until(lambda: events_of(suite, "form.completed", id=boss["id"]), what="form.completed")
     assert event["acts_as"] == "approver"
     archive = last_mail(suite, f"archive-{mark}@example.com", "has been completed")
     assert "Signed by:\n- Sam Seller\n" in archive
