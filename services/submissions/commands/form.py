@@ -65,7 +65,10 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
             state, happened = domain.save(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        shown.require_same(command.shown, submitter, submission.row, submission.snapshot, submission.submitters)
+        same = shown.require_same(command.shown, submitter, submission.row, submission.snapshot, submission.submitters)
+        if command.shown and submitter.seen.get("token") != same.token:
+            # The page has not said yet that it was shown, or never will.
+            submitter.seen = shown.remembered(same)
         values = received(submission, submitter, command.values, limits, at)
         own_fields = submission.fields_of(submitter)
         hidden = conditions.hidden(submission.fields, submission.document_conditions, {**submission.values, **values})

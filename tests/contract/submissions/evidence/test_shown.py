@@ -41,12 +41,14 @@ def named(refused: ServiceError) -> dict[str, str]:
     return {one["field"]: one["reason"] for one in refused.details}
 
 
-def test_what_is_changed_while_somebody_looks_is_not_signed(desk: Desk) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["viewed", "view-lost"])
+def test_what_is_changed_while_somebody_looks_is_not_signed(desk: Desk, told: bool) -> None:
     """A dishonest sender changes the amount that stands on the page of a signer who is about to press Complete."""
     made = sent(desk)
     ann = made.submitters[0]
     opened = desk.form(ann.slug)
-    desk.view(ann.slug, shown=opened.shown)
+    if told:
+        desk.view(ann.slug, shown=opened.shown)
     desk.save(ann.slug, {"name": "Ann Ray"}, shown=opened.shown)
     changed(desk, ann.id, "Amount", "1000000")
     for attempt in (desk.save, desk.complete):
