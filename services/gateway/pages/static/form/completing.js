@@ -13,8 +13,8 @@ export class Completing {
    * `onDone()` when the form is completed; `onChanged()` when it is no longer open for another reason; `onChangedMeanwhile(error)`
    * when the sender has changed what is to be signed.
    */
-  constructor(state, saver, pictures, panel, { onDone, onChanged, onChangedMeanwhile }) {
-    Object.assign(this, { state, saver, pictures, panel, onDone, onChanged, onChangedMeanwhile });
+  constructor(state, traffic, panel, { onDone, onChanged, onChangedMeanwhile }) {
+    Object.assign(this, { state, traffic, panel, onDone, onChanged, onChangedMeanwhile });
   }
 
   get running() {
@@ -39,14 +39,13 @@ export class Completing {
     const confirms = Boolean(this.state.form.confirm_with);
     this.panel.tell(t(confirms ? "confirm.starting" : "completing.working"), true);
     try {
-      await Promise.all([this.saver.stop(), this.pictures.stop()]);
+      await this.traffic.stop();
       await this.#send(confirms);
       if (confirms) this.onChanged(); // the page of the next step
       else this.onDone();
     } catch (error) {
       this.#failed(error);
-      this.saver.resume();
-      this.pictures.resume();
+      this.traffic.resume();
     }
   }
 

@@ -45,7 +45,7 @@ const saver = new Saver({
 const panel = new Panel(place, state, {
   onSave: (values) => saver.save(values),
   onComplete: () => completing.complete(),
-  onWrongRecipient: (opener) => openRefusalDialog("wrong_recipient", opener, saver, showState),
+  onWrongRecipient: (opener) => openRefusalDialog("wrong_recipient", opener, traffic, showState),
   beforeLeaving: () => saver.settled(),
   onShow: (field) => {
     drafts.stayAt(field?.uuid ?? null);
@@ -53,7 +53,16 @@ const panel = new Panel(place, state, {
   },
 });
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
-const completing = new Completing(state, saver, view.pictures, panel, {
+
+/** Rests while a call is under way that may end the form: whatever came after that call would be refused. */
+const traffic = {
+  stop: () => Promise.all([saver.stop(), view.pictures.stop()]),
+  resume() {
+    saver.resume();
+    view.pictures.resume();
+  },
+};
+const completing = new Completing(state, traffic, panel, {
   onDone: done,
   onChanged: showState,
   onChangedMeanwhile: lookAgain,
@@ -63,8 +72,8 @@ const live = new Live({ form, state, panel, view, saver, completing, place, onEn
 page.onEnded = showState;
 
 watchRoom(document.querySelector(".top"), view.top, place, () => view.follow());
-wakeMenu({ form, saver, leaveStep: () => panel.leave(), onChanged: showState });
-declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
+wakeMenu({ form, saver, traffic, leaveStep: () => panel.leave(), onChanged: showState });
+declineButton?.addEventListener("click", () => openRefusalDialog("decline", declineButton, traffic, showState));
 
 history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top
 addEventListener("beforeunload", (event) => {

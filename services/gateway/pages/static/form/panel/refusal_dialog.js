@@ -9,7 +9,7 @@ const LONGEST_REASON = 5_000;
 
 /** `kind` is `decline` or `wrong_recipient`: the call, and what its texts begin with. `onChanged()` when that is done, or the
     form is no longer open for another reason. */
-export function openRefusalDialog(kind, opener, saver, onChanged) {
+export function openRefusalDialog(kind, opener, traffic, onChanged) {
   const requestId = newRequestId();
   const reason = el("textarea", { id: "refusal-reason", class: "input", dir: "auto", rows: 3, maxlength: LONGEST_REASON });
   const problem = el("p", { class: "problem", role: "alert" });
@@ -32,7 +32,7 @@ export function openRefusalDialog(kind, opener, saver, onChanged) {
     confirm.disabled = cancel.disabled = true;
     problem.textContent = "";
     try {
-      await saver.stop();
+      await traffic.stop();
       await persistently(() => post(kind, { request_id: requestId, reason: reason.value }), WAITS);
       if (kind === "decline") tell("declined", who());
       onChanged();
@@ -40,7 +40,7 @@ export function openRefusalDialog(kind, opener, saver, onChanged) {
       if (error instanceof Refused && error.formChanged) return onChanged();
       problem.textContent = error instanceof Refused ? error.message : t(`${kind}.failed`);
       confirm.disabled = cancel.disabled = false;
-      saver.resume();
+      traffic.resume();
     }
   });
   dialog.addEventListener("close", () => {

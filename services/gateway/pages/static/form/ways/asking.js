@@ -11,7 +11,7 @@ export function openQuestion(context) {
     context,
     check: () => (question.input.value.trim() ? null : [question, t("problem.required")]),
     onDone: (dialog) => {
-      context.saver.resume();
+      context.traffic.resume();
       sayInstead(dialog, t("ask.button"), t("ask.done"));
     },
   });

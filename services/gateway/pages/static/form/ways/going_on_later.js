@@ -11,7 +11,7 @@ export function openLater(context) {
     context,
     settle: true,
     onDone: (dialog, { to }) => {
-      context.saver.resume();
+      context.traffic.resume();
       sayInstead(dialog, t("later.button"), t("later.done", { address: to }));
     },
   });

@@ -13,7 +13,7 @@ const WAYS = {
   return: { text: () => t("return.button"), open: openReturn },
 };
 
-/** `context`: what the ways need of the page (`form`, `saver`, `onChanged`). */
+/** `context`: what the ways need of the page (`form`, `saver`, `traffic`, `onChanged`). */
 export function wakeMenu(context) {
   const opener = document.getElementById("more");
   const list = document.getElementById("more-ways");

@@ -10,7 +10,7 @@ const WAITS = [1_000, 2_000, 4_000];
  * tried; then `onDone(dialog, answer)`. `settle`: what was typed is saved before. `check()` says which input is wrong, and why: `[input, sentence]`, or null.
  */
 export function openWayDialog({ call, texts, inputs, check = () => null, danger = false, settle = false, context, onDone }) {
-  const { saver, onChanged, opener } = context;
+  const { saver, traffic, onChanged, opener } = context;
   const requestId = newRequestId();
   const problem = el("p", { class: "problem", role: "alert" });
   const cancel = button(t("wrong_recipient.cancel"), () => dialog.close());
@@ -35,13 +35,13 @@ export function openWayDialog({ call, texts, inputs, check = () => null, danger 
     problem.textContent = "";
     try {
       if (settle) await saver.settled();
-      await saver.stop();
+      await traffic.stop();
       const said = Object.fromEntries(inputs.map(({ name, input }) => [name, input.value.trim()]));
       onDone(dialog, await persistently(() => post(call, { request_id: requestId, ...said }), WAITS));
     } catch (error) {
       if (error instanceof Refused && error.formEnded) return onChanged();
       go.disabled = cancel.disabled = false;
-      saver.resume();
+      traffic.resume();
       const named = error instanceof Refused ? inputs.find(({ name }) => name === error.details[0]?.field) : null;
       if (named) refuse(named, error.details[0].reason);
       else problem.textContent = error instanceof Refused ? error.message : t(isTooOften(error) ? "way.too_often" : "decline.failed");
