@@ -17,6 +17,7 @@ from typing import Any
 import requests
 
 from tests.deployed.cluster import Cluster, Pod, wait_until
+from tests.deployed.images import say
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.receiver import Receiver
@@ -324,8 +325,7 @@ def polled(client: Client) -> collections.Counter[int]:
 
 def check_every_pod_works(cluster: Cluster, client: Client, template_id: int) -> None:
     """Nobody is deaf: each process says that it is ready, and each `serve` takes part when agreements are made."""
-    said = {pod.name: pod.get("/readyz", timeout=10) for pod in cluster.all() if is_ours(pod)}
-    assert {name: answer.text for name, answer in said.items() if answer.status_code != 200} == {}
+    wait_until(lambda: not not_ready(cluster), within=60, what="every process to say that it is ready")
     serving = [pod for pod in cluster.all() if pod.workload.container["name"] == "serve"]
     before = {pod.name: work_of(pod) for pod in serving}
     idle = serving
@@ -337,6 +337,22 @@ def check_every_pod_works(cluster: Cluster, client: Client, template_id: int) ->
         if not idle:
             return
     raise AssertionError(f"these take no part although they are ready: {', '.join(pod.name for pod in idle)}")
+
+
+def not_ready(cluster: Cluster) -> dict[str, str]:
+    """What each process says that is not ready; said aloud, because a kubelet forgives one such answer and a reader may not."""
+    problems = {}
+    for pod in filter(is_ours, cluster.all()):
+        try:
+            answer = pod.get("/readyz", timeout=10)
+        except requests.RequestException as failed:
+            problems[pod.name] = type(failed).__name__
+        else:
+            if answer.status_code != 200:
+                problems[pod.name] = answer.text
+    for name, problem in problems.items():
+        say(f"{name} is not ready: {problem}")
+    return problems
 
 
 def work_of(pod: Pod) -> float:
