@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from playwright.sync_api import Page
+
+from tests.browser.conftest import eventually
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite
 
@@ -42,3 +45,8 @@ def one_signer(suite: RunningSuite, *fields: dict[str, Any], **more: Any) -> str
     """The path of the signing page for a form with these fields."""
     name = more.pop("name", "Agreement")
     return f"/s/{invite(suite, template(suite, *fields, name=name), **more)[0]['slug']}"
+
+
+def has_seen_it(suite: RunningSuite, page: Page, submitter: dict[str, Any]) -> None:
+    """The server knows what this page shows, and can say later what is different."""
+    eventually(page, lambda: suite.api("GET", f"/submitters/{submitter['id']}")["opened_at"], "the view to be noted")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE, OpenPage, Watch
-from tests.browser.forms import field, invite, template
+from tests.browser.forms import field, has_seen_it, invite, template
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite
 
@@ -46,6 +46,7 @@ def test_a_change_at_the_last_moment_is_seen_before_it_is_signed(
     signer.fill("Name", "Ann Ray")
     signer.saved()  # else it is this step that is told of the change, and Complete is behind the notice
     signer.field("City").fill("Vienna")
+    has_seen_it(suite, signer.page, submitter)
     change(suite, submitter, "1000000")
     signer.press("Complete")
 
@@ -69,6 +70,7 @@ def test_a_change_is_noticed_with_the_next_step(suite: RunningSuite, open_page: 
     submitter = contract(suite)
     signer = Signer(open_page(f"/s/{submitter['slug']}"))
     signer.start()
+    has_seen_it(suite, signer.page, submitter)
     change(suite, submitter, "200")
     signer.fill("Name", "Ann Ray")
     expect(signer.page.get_by_role("alert").filter(has_text="now it is “200”")).to_be_visible()

@@ -204,7 +204,7 @@ def test_a_refusal_is_told_in_words_and_going_back_unlocks_the_answers(
     page.get_by_role("button", name="Refuse").click()
     sees_problem(page, "This was refused at 127.0.0.1. Nothing was signed.")
     picture(page, "refused-phone")
-    assert status_of(suite, submitter) == "failed"
+    wait_until(lambda: status_of(suite, submitter) == "failed", what="the API to say so")
     signer.press("Go back")
     signer.start()
     page.get_by_role("link", name="Change Name").click()

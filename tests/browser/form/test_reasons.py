@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, eventually
 from tests.browser.forms import field, one_signer
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite
@@ -37,8 +37,7 @@ def test_the_reason_is_asked_for_kept_and_printed(suite: RunningSuite, open_page
     reason.select_option("I have reviewed it")
     signer.next()
     expect(page.locator(".review__answers")).to_contain_text("Reason: I have reviewed it")
-    signer.saved()
-    assert signer.form()["fields"][0]["reason"] == "I have reviewed it"
+    eventually(page, lambda: signer.form()["fields"][0]["reason"] == "I have reviewed it", "the reason to be saved")
     signer.complete()
 
     link = page.get_by_role("link", name="Download “agreement”")

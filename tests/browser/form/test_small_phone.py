@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import OpenPage, Watch, complaints
 from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signer import Signer
+from tests.support.material.outcomes import mails_to
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
@@ -54,6 +55,8 @@ def test_a_long_word_widens_no_page(suite: RunningSuite, open_page: OpenPage) ->
         suite.api("GET", f"/submissions/{row['submission_id']}"),
         suite.api("GET", f"/templates/{made}"),
     )
+    mailbox = person["email"].partition("@")[0]  # its domain is written in ASCII
+    wait_until(lambda: mails_to(suite, mailbox), what="the mail")  # the list of mails does not grow by itself
     for path in (f"/e/{submission['slug']}", f"/d/{shared['slug']}", "/dev/mail"):
         page.goto(suite.base_url + path)
         assert complaints(page, WIDER) == [], path

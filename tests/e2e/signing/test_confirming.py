@@ -111,7 +111,7 @@ def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
     refused = first.browser.get(first.decide("refuse"), timeout=30)
     assert refused.url == f"{suite.base_url}/s/{seller['slug']}"
     assert first.until("refused")["problem"] == "refused"
-    assert submitter(suite, seller)["identity_status"] == "failed"
+    wait_until(lambda: submitter(suite, seller)["identity_status"] == "failed", what="the API to say so")
     first.call("POST", "confirmation/again", {"request_id": "again"})
     back = first.decide("approve")
     stranger = requests.get(back, timeout=120)
