@@ -1,6 +1,7 @@
 """The images of the manifests: ours from their Dockerfile, those of others pulled, or made here where no registry answers."""
 
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -113,12 +114,10 @@ def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str], *argumen
 
 
 def machine_mounts() -> list[str]:
-    """How this machine reaches its packages (pip's and apt's configuration, certificates, folders of packages), read-only."""
+    """How this machine reaches its packages (pip's and apt's configuration with what it names, certificates), read-only."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    mounts = []
     certificates = Path("/etc/ssl/certs/ca-certificates.crt")
-    if certificates.exists():
-        mounts.append(f"{certificates}:{certificates}:ro")
+    mounted = {certificates} if certificates.exists() else set()
     said = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -129,18 +128,20 @@ def machine_mounts() -> list[str]:
     lines = [f"{name} = {' '.join(dict.fromkeys(value))}\n" for name, value in sorted(values.items())]
     pip_configuration = FOLDER / "pip.conf"
     pip_configuration.write_text("[global]\n" + "".join(lines))
-    mounts.append(f"{pip_configuration}:/etc/pip.conf:ro")
-    for value in dict.fromkeys(one for each in values.values() for one in each):
-        folder = Path(urlsplit(value).path if value.startswith("file://") else value)
+    for value in itertools.chain(*values.values()):
         # The folder above one of an index: its pages may point beside it.
-        folder = folder.parent if value.startswith("file://") else folder
-        if folder.is_absolute() and folder.is_dir():
-            mounts.append(f"{folder}:{folder}:ro")
+        path = Path(urlsplit(value).path).parent if value.startswith("file://") else Path(value)
+        if path.is_absolute() and path.exists():
+            mounted.add(path)
     apt = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
     wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-")
     apt_configuration = FOLDER / "apt.conf"
     apt_configuration.write_text("".join(f"{line}\n" for line in apt.splitlines() if line.startswith(wanted)))
-    return [*mounts, f"{apt_configuration}:/etc/apt/apt.conf.d/99machine:ro"]
+    return [
+        *(f"{path}:{path}:ro" for path in sorted(mounted)),
+        f"{pip_configuration}:/etc/pip.conf:ro",
+        f"{apt_configuration}:/etc/apt/apt.conf.d/99machine:ro",
+    ]
 
 
 def _provide_base() -> None:
