@@ -53,9 +53,10 @@ class Suspects:
         """Record that this process has ended its try alive; False when the database does not take it now."""
         return self._removed(_end, key)
 
-    def forget(self, key: str) -> None:
-        """Remove what is known of the event, because it is done with. What cannot be removed now is removed after a day."""
-        self._removed(_forget, key)
+    def forget(self, key: str) -> bool:
+        """Remove what is known of the event, because it is done with; False when the database does not take it now. What is left
+        behind is removed after a day."""
+        return self._removed(_forget, key)
 
     def _removed(self, statement: Callable[[Session, str], None], key: str) -> bool:
         try:

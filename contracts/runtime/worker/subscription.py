@@ -93,9 +93,14 @@ class Subscription:
             key = event_key(self._queue, delivery.body)
             try:
                 outcome = self._try(handler, delivery, partial(self._begin, key))
+                record = self._suspects.end if outcome.name in ("retry", "waiting") else self._suspects.forget
+                # Before the next suspect is tried: if that one ends the process, this one is not to blame.
+                recorded = record(key)
             finally:
                 self._suspects.alone.release()
-            self._finish_suspect(delivery, outcome, key)
+            # Before it is moved, too: it may be with another process at once, or with an operator.
+            if recorded or outcome.name == "ok" or self._insist(delivery, lambda: record(key)):
+                self._finish(delivery, outcome)
         else:
             # Another suspect is being tried. This one comes back in a moment.
             self._move(delivery, self._waiting(delivery, 0.0))
@@ -163,16 +168,6 @@ class Subscription:
 
     def _failures(self, delivery: Delivery) -> int:
         return _count(delivery, topology.FAILURES_HEADER)
-
-    def _finish_suspect(self, delivery: Delivery, outcome: _Outcome, key: str) -> None:
-        """Record first that this try did not end the process: what is moved may be with another process at once."""
-        if outcome.name == "ok":
-            self._finish(delivery, outcome)
-            self._suspects.forget(key)
-        elif self._insist(delivery, lambda: self._suspects.end(key)):
-            self._finish(delivery, outcome)
-            if outcome.name == "parked":
-                self._suspects.forget(key)
 
     def _finish(self, delivery: Delivery, outcome: _Outcome) -> None:
         if outcome.error is None:
