@@ -273,10 +273,12 @@ def test_killers_are_parked_and_what_was_under_way_with_them_is_handled(
     def ended() -> bool:
         """With nothing under way: a killer that was put back at the moment of a death is there twice, and kills once more."""
         nonlocal deaths
-        if processes[-1].poll() == 9:
+        if (status := processes[-1].poll()) is not None:
+            assert status == 9, "it ended otherwise than by an event"
             deaths += 1
             processes.append(served.start("serve"))
         left = broker.messages()
+        print(left, processes[-1].poll(), end="\r")  # the last of them is shown when the test fails
         return (
             left[PARKED] >= 2
             and not any(left[queue] for queue in (QUEUE, *RETRIES))
