@@ -40,8 +40,8 @@ lock: ## make the locks anew from pyproject.toml (needs uv)
 
 notice: ## NOTICE, and the bills of materials (SBOM) in dist/, anew from the locks
 	@python3 deploy/local.py install testing
-	@.venv/bin/python -m deploy.make_notice
-	@.venv/bin/python -m deploy.make_sbom
+	@.venv/bin/python -m deploy.release.make_notice
+	@.venv/bin/python -m deploy.release.make_sbom
 
 schemas: ## record the contracts' JSON Schemas after a deliberate change
 	@.venv/bin/python -m contracts.schemas_record

@@ -33,11 +33,11 @@ from sqlalchemy.engine import URL, Connection
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
-from contracts.runtime.data import identities
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.data.database import normalised
-from contracts.runtime.data.high_water import MARKS
 from contracts.runtime.data.tables import event_stream, inbox, outbox
+from contracts.runtime.restored import identities
+from contracts.runtime.restored.high_water import MARKS
 from deploy import manifest
 from deploy.manifest import (
     DATABASES,
@@ -55,7 +55,7 @@ from deploy.manifest import (
     write,
     write_sums,
 )
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 
 NOT_KEPT = (INCOMING, MARKS)
 """Prefixes of what no row names: uploads on their way, and the marks of the store, which must not be put back."""

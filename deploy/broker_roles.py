@@ -32,7 +32,7 @@ from contracts.runtime.bus import declare, topology
 from contracts.runtime.bus.marks import calls_of, subscriptions_of
 from contracts.runtime.settings import ServiceSettings
 from deploy.make_secrets import OPERATOR
-from deploy.suite import DEFINITIONS, ROOT, SERVICES
+from deploy.services import DEFINITIONS, ROOT, SERVICES
 
 CALLERS = ROOT / "contracts/rpc/callers.json"
 UUID = "[0-9a-f-]{36}"

@@ -17,7 +17,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
 from contracts.runtime.data.database import normalised
-from deploy.suite import SERVICES, settings_of_var_dir
+from deploy.services import SERVICES
+from deploy.suite import settings_of_var_dir
 
 FORMAT = 1
 MANIFEST, SUMS, DATABASES, FILES, LISTED = "manifest.json", "SHA256SUMS", "databases", "files", "files.json"

@@ -28,12 +28,13 @@ from contracts.errors import ServiceError
 from contracts.evidence.statements import PREFIX as STATEMENTS
 from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import now
-from contracts.runtime.data import high_water, tables
+from contracts.runtime.data import tables
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.high_water import MARKS
+from contracts.runtime.restored import high_water
+from contracts.runtime.restored.high_water import MARKS
 from deploy.manifest import Places, Unsuitable
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from services.notifications import reconcile as notifications
 from services.rendering import commands as rendering_commands
 from services.rendering import reconcile as rendering

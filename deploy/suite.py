@@ -25,12 +25,8 @@ from typing import Any
 from deploy.log_pipe import LoggedProcess
 from deploy.make_secrets import broker_users
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
+from deploy.services import DEFINITIONS, ROOT, SERVICES, WORKERS
 
-ROOT = Path(__file__).resolve().parent.parent
-WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
-SERVICES = (*WORKERS, "gateway")
-DEFINITIONS = ROOT / "deploy/kubernetes/components/broker-and-database/definitions.json"
-"""What RabbitMQ is to know; ``deploy/broker_roles.py`` records it."""
 PROVIDER, STAMP_ISSUER = "provider", "stamp-issuer"
 """What is there to be tried beside the services: a provider of remote certificates, and one of duty stamps. Their folders in
 VAR_DIR have the same names."""

@@ -17,7 +17,8 @@ from contracts.runtime.data.staging import StagedFiles
 from contracts.types import Submission
 from services.submissions.commands import submissions
 from services.submissions.planning import creation
-from services.submissions.planning.creation import Limits, Plan
+from services.submissions.planning.creation import Limits
+from services.submissions.planning.plan import Plan
 from services.submissions.planning.preparing import Prepared, Preparer
 from services.submissions.reading import queries
 from services.submissions.rules import variables

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -23,15 +23,13 @@ from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
+from services.submissions.commands.submitters import Change
 from services.submissions.models import SnapshotRow, SubmitterRow
+from services.submissions.planning.plan import Basis, Plan
 from services.submissions.planning.preparing import Bus, check_texts
 from services.submissions.rules import filling, placeholders
 from services.submissions.storage import branding
 from services.submissions.storage.identity_checks import VERIFIED
-
-if TYPE_CHECKING:
-    from services.submissions.commands.submitters import Change
-    from services.submissions.planning.creation import Basis, Plan
 
 MOST_NAMED = 50
 _UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE} | WITHOUT_CONTENT
@@ -141,7 +139,7 @@ def entries(
     return entries
 
 
-def of_plan(plan: "Plan", basis: "Basis", account: Account, now: datetime) -> Question:
+def of_plan(plan: Plan, basis: Basis, account: Account, now: datetime) -> Question:
     """For a new submission: what it comes with, the defaults as they would be today, and proofs of identity, which nobody can
     write in fewer letters."""
     questions: list[Entry] = []
@@ -163,7 +161,7 @@ def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int
     return filling.Signing(details, now, account.time_zone)
 
 
-def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Change", now: datetime) -> Question:
+def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: Change, now: datetime) -> Question:
     """Ask about a change of a submitter by the API: what they would have then."""
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)

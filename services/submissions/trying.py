@@ -11,7 +11,8 @@ from contracts.rpc.templates import Composition
 from contracts.runtime.data.staging import StagedFiles
 from services.submissions import bulk, fitting, stamping
 from services.submissions.planning import creation
-from services.submissions.planning.creation import Basis, Limits, Plan
+from services.submissions.planning.creation import Limits
+from services.submissions.planning.plan import Basis, Plan
 from services.submissions.planning.preparing import Preparer
 
 

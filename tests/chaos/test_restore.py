@@ -26,7 +26,7 @@ from contracts.evidence.audit_chain import START, next_hash
 from contracts.runtime.data.database import Database
 from deploy import manifest
 from deploy.manifest import Places
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 from services.submissions.models import TrailRow
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.servers.postgres import PrivatePostgres

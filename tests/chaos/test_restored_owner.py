@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from contracts.runtime.data.identities import RESERVE
+from contracts.runtime.restored.identities import RESERVE
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until

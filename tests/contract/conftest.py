@@ -7,7 +7,7 @@ import pytest
 
 from contracts.runtime.data.database import Database
 from deploy.manifest import Places
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.support.material.submissions import Desk
 from tests.support.services.migrated import migrated
 

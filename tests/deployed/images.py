@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.deployed.engine import FOLDER, EngineFailed, Unable, podman, run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,7 +28,7 @@ from typing import Any
 
 import yaml
 
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.deployed.images import ROOT
 
 OVERLAY = ROOT / "deploy/kubernetes/overlays/try-out"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.deployed.cluster import STATEFUL, Pod, wait_until
 from tests.deployed.conftest import UPGRADED, Deployment
 from tests.deployed.images import BEFORE, image_of, say

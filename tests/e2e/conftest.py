@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.servers.tsa import Authority, authority

@@ -20,7 +20,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.evidence.machine import machine_of
 from tests.evidence.world import World
 from tests.support.servers.postgres import PrivatePostgres

@@ -13,7 +13,7 @@ from contracts.languages.choosing import best_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import ActsAs, Attachment, FieldType
-from services.submissions.commands import let_in, signing_links, submissions
+from services.submissions.commands import let_in, party_values, signing_links
 from services.submissions.commands.codes import lock_passed, unconfirmed
 from services.submissions.commands.signing_links import Why
 from services.submissions.evidence import consent, reasons, shown
@@ -144,7 +144,7 @@ def completed(
     if first:  # told of as it began, with what came in
         store.set_values(submission, submitter, values)
         keep(announcement, first)
-    faults = submissions.finish_values(submission, submitter, values, at, signed.covers)
+    faults = party_values.finish_values(submission, submitter, values, at, signed.covers)
     filling.refuse(faults + unconfirmed(submission, submitter, site) + identity_checks.unproved(submission, submitter))
     lines += consent.record_agreement(submitter, command, at)
     store.save(submission, state, at)

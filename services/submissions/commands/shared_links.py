@@ -27,7 +27,8 @@ from contracts.types import Actor, Party, Role, SubmissionStatus
 from services.submissions.commands import submissions
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.planning import creation
-from services.submissions.planning.creation import LINK, Plan
+from services.submissions.planning.creation import LINK
+from services.submissions.planning.plan import Plan
 from services.submissions.planning.preparing import Prepared
 from services.submissions.rules import addresses, variables
 from services.submissions.rules.domain import FormState

@@ -8,23 +8,21 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
 from contracts.evidence.audit_chain import START
-from contracts.fields import values as rules
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Removed, Role, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
-from services.submissions.commands import branding_pictures, erasing, providers
-from services.submissions.evidence import reasons, shown
-from services.submissions.evidence.sealing import signing
-from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.commands import branding_pictures, erasing, party_values, providers
+from services.submissions.evidence import shown
+from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning import changes, creation, invites
-from services.submissions.planning.creation import Basis, Plan, PlannedSubmitter
+from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
-from services.submissions.rules import domain, filling
+from services.submissions.rules import domain
 from services.submissions.rules.domain import Fact, Happened, Refused
 from services.submissions.site import Site
 from services.submissions.storage import known_templates, store, trail
@@ -76,7 +74,7 @@ def create(
             _attachments=[],
         )
         store.index(submission)
-        attach(submission, prepared, now)
+        party_values.attach(submission, prepared, now)
         branding_pictures.record(submission, prepared, now)
         actor_data = trail.actor_data(command.actor) if origin is None else dict(origin)
         announcement = Announcement(
@@ -177,80 +175,14 @@ def _acceptable(submission: store.LoadedSubmission, actor: Actor) -> list[str]:
     return list(submission.row.sealing_differences)
 
 
-def attach(submission: store.LoadedSubmission, prepared: Sequence[Prepared], now: datetime) -> None:
-    """Record the files that values name."""
-    owners = {submitter.party_uuid: submitter.id for submitter in submission.submitters}
-    submission.attach(
-        [
-            AttachmentRow(
-                uuid=file.source.uuid,
-                submission_id=submission.row.id,
-                submitter_id=owners[file.source.party_uuid],
-                type=file.source.type.value,
-                filename=file.filename,
-                file=file.file.model_dump(mode="json"),
-                created_at=now,
-            )
-            for file in prepared
-            if not file.source.branding
-        ]
-    )
-
-
 def complete_by_api(announcement: Announcement, submitter: SubmitterRow, actor: Actor) -> None:
     """The values of a party that the API user completes: defaults and conditions apply, required ones are not asked for."""
     submission = announcement.submission
     invites.require_none(submission, submitter)
-    finish_values(submission, submitter, submitter.values, announcement.now)
+    party_values.finish_values(submission, submitter, submitter.values, announcement.now)
     submitter.completed_by_api = actor.email
     digests = shown.digests_of(submitter, submission.snapshot, submission.attachments)
     announcement.signed[submitter.id] = {"let_in_by": [{"way": "api"}], **digests}
-
-
-def finish_values(
-    submission: store.LoadedSubmission,
-    submitter: SubmitterRow,
-    values: dict[str, Any],
-    now: datetime,
-    covers: int | None = None,
-) -> filling.Faults:
-    """Store the values as they are on completion; returns what a signer would have to mend. Conditions go by what the parties
-    gave that the signer's page ``covers``, or all that have completed: a field that was not on their page has no value."""
-    own_fields = submission.fields_of(submitter)
-    account = queries.account_of(submission.snapshot)
-    filled = filling.with_defaults(own_fields, values, signing(submission.row, submitter, now, account))
-    others = shown.of_others(submitter, submission.submitters, covers)
-    remaining, faults = filling.finished(own_fields, submission.fields, submission.document_conditions, filled, others)
-    _drop_unused(submission, submitter, remaining, now)
-    submitter.values = remaining
-    submitter.reasons, without_reason = reasons.of_signed(own_fields, remaining, submitter.reasons)
-    submission.row.values_version += 1
-    if not submitter.phone:
-        phones = (remaining.get(field.uuid) for field in own_fields if field.type == "phone")
-        submitter.phone = next((phone for phone in phones if phone), None)
-        store.index(submission)
-    return faults + without_reason
-
-
-def _drop_unused(
-    submission: store.LoadedSubmission, submitter: SubmitterRow, values: dict[str, Any], now: datetime
-) -> None:
-    """Pictures that the signer made and did not use are nobody's business."""
-    used = {
-        uuid
-        for field in submission.fields_of(submitter)
-        for uuid in rules.attachments_in(field, values.get(field.uuid))
-    }
-    unused = [
-        attachment
-        for attachment in submission.attachments
-        if attachment.submitter_id == submitter.id and attachment.uuid not in used
-    ]
-    if unused:
-        submission.detach(unused)
-        erasing.remove_blobs(
-            submission.session, submission.row.id, [attachment.file["key"] for attachment in unused], now
-        )
 
 
 def _reschedule(announcement: Announcement, expire_at: datetime | None) -> None:

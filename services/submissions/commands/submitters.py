@@ -11,7 +11,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions.commands import branding_pictures, returning, signing_links, submissions
+from services.submissions.commands import branding_pictures, party_values, returning, signing_links, submissions
 from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import sms
 from services.submissions.outgoing.announce import Announcement, announce
@@ -115,7 +115,7 @@ def update(
             lines += _readdressed(announcement, submitter, change.details)
             before, party = changes.of(submitter, submission.fields), trail.party(submitter)
             lines += _apply(submission, submitter, command, change, limits, announcement.data, at)
-            submissions.attach(submission, prepared, at)
+            party_values.attach(submission, prepared, at)
             branding_pictures.record(submission, prepared, at)
             if announcement.readdressed:
                 signing_links.drop_files(submission, submitter, at)

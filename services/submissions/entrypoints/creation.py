@@ -21,7 +21,7 @@ from contracts.types import Submission
 from services.submissions import bulk, fitting, stamping, trying
 from services.submissions.commands import submissions
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
-from services.submissions.planning import creation, one_off
+from services.submissions.planning import creation, one_off, plan
 from services.submissions.planning.preparing import adopted
 from services.submissions.rules import variables
 from services.submissions.storage.access import require_writer
@@ -111,7 +111,7 @@ class Creation(Entrypoints):
             )
 
     def _created(
-        self, files: StagedFiles, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: Basis, plan: creation.Plan
+        self, files: StagedFiles, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: Basis, plan: plan.Plan
     ) -> Submission:
         self._refuse_misfits(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
         stamping.refuse(self.context.bus, command.dutystamp, basis.documents, plan.fields)

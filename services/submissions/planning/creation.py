@@ -6,7 +6,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from contracts.languages.choosing import PSEUDO, known_locale
 from contracts.problems import Problems
 from contracts.providers import CertsignMode, CertsignOrder
 from contracts.rpc.submissions.api import CertsignWish, Message, NewSubmission, NewSubmitter
-from contracts.rpc.templates import Composition, TemplateSnapshot
+from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import ActsAs, FieldDefinition, FieldType, Order, Party, Role
 from services.submissions.evidence import consent
 from services.submissions.outgoing import sms
@@ -27,22 +27,19 @@ from services.submissions.planning.code_requirements import (
     check_code_addresses,
     code_requirements,
 )
+from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
 from services.submissions.rules import addresses, confirming, merging, preferences, roles, variables
 from services.submissions.rules.identity_requirements import check_identity_available
 from services.submissions.rules.naming import keeping_names, labels
-from services.submissions.rules.overrides import OverrideRequest, Overrides, Source, template_defaults
+from services.submissions.rules.overrides import OverrideRequest, Overrides, template_defaults
 from services.submissions.rules.overrides import plan_overrides as planned_overrides
 from services.submissions.storage import branding
-from services.submissions.storage.branding import Branding
 
 LINK = "link"
 LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
 LARGEST_ORDER = 10_000
-
-Basis = TemplateSnapshot | Composition
-"""What a submission is made from: a template, or the documents of a one-off submission."""
 
 
 class Limits(Protocol):
@@ -56,48 +53,6 @@ class Limits(Protocol):
     def max_values_bytes(self) -> int: ...
     @property
     def max_attachments(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class PlannedSubmitter:
-    """One party as it will be stored. ``group`` is its place in the order; ``invited_by`` the uuid of the role that names it
-    later (``invites``)."""
-
-    party: Party
-    group: int
-    viewer: bool
-    completed: bool
-    email: str | None
-    name: str | None
-    phone: str | None
-    external_id: str | None
-    values: dict[str, Any]
-    metadata: dict[str, Any]
-    preferences: dict[str, Any]
-    message: dict[str, Any] | None
-    branding: Branding
-    invited_by: str | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A submission as it will be stored. ``given_preferences`` are those of the request alone. ``details``: ``send_email``,
-    ``message``, ``reply_to``, ``bcc_completed``, ``completed_redirect_url``, as the submission itself has them."""
-
-    name: str | None
-    order: Order
-    expire_at: datetime | None
-    preferences: dict[str, Any]
-    given_preferences: dict[str, Any]
-    details: dict[str, Any]
-    fields: list[FieldDefinition]
-    submitters: list[PlannedSubmitter]
-    sources: list[Source]
-    texts: list[tuple[str, str]]
-    variables: dict[str, Any]
-    paths: dict[str, str]
-    """Where in the request which field got its value, by uuid."""
-    certsign: CertsignOrder | None = None
 
 
 def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:

@@ -7,7 +7,7 @@ without that signer's completion, however often the step is sent or whatever die
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contracts.errors import ServiceError, invalid
 from contracts.problems import Problems
@@ -15,15 +15,12 @@ from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.submissions.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
 from contracts.types import Party, SubmitterStatus
 from services.submissions.models import SubmissionRow, SubmitterRow
+from services.submissions.planning.plan import PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
 from services.submissions.rules.addresses import BadAddress, email, name, phone
 from services.submissions.storage import store, trail
 from services.submissions.storage.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.storage.store import LoadedSubmission
-
-if TYPE_CHECKING:
-    from services.submissions.planning.creation import PlannedSubmitter
-
 
 _NEEDS_PHONE = REQUIRED_BY[PHONE]
 
@@ -54,7 +51,7 @@ def inviters(submitters: Sequence[NewSubmitter], parties: Sequence[Party], probl
     return uuids
 
 
-def waiting(submitters: Sequence["PlannedSubmitter"], prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
+def waiting(submitters: Sequence[PlannedSubmitter], prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
     """What is kept of the parties that are invited later: ``SubmissionRow.invitees``."""
     return [
         {
@@ -82,7 +79,7 @@ def waiting(submitters: Sequence["PlannedSubmitter"], prepared: Sequence[Prepare
     ]
 
 
-def needs_phone(submitter: "PlannedSubmitter", inviter: str | None) -> bool:
+def needs_phone(submitter: PlannedSubmitter, inviter: str | None) -> bool:
     """Whether the one who names this party has to give a telephone number: for its code, when the request has none."""
     return inviter is not None and not submitter.phone and bool(submitter.preferences.get(_NEEDS_PHONE))
 

@@ -10,7 +10,8 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import ComposeDocuments, Composition
 from services.submissions.planning import creation
-from services.submissions.planning.creation import Limits, Plan
+from services.submissions.planning.creation import Limits
+from services.submissions.planning.plan import Plan
 from services.submissions.rules import variables
 
 

@@ -22,7 +22,8 @@ import requests
 import sqlalchemy as sa
 
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
-from deploy.suite import ROOT, SERVICES, Program, SuiteFailed
+from deploy.services import ROOT, SERVICES
+from deploy.suite import Program, SuiteFailed
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.object_store import ObjectStore
 from tests.support.servers.postgres import PrivatePostgres

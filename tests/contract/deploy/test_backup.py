@@ -22,12 +22,12 @@ import sqlalchemy as sa
 
 from contracts.blobs import INCOMING
 from contracts.runtime.clock import now
-from contracts.runtime.data import identities
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.tables import heartbeats, outbox
+from contracts.runtime.restored import identities
 from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 from tests.contract.conftest import ON_SQLITE
 from tests.support.servers.object_store import BUCKET, ObjectStore
 from tests.support.services.migrated import migrated

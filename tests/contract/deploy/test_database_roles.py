@@ -9,7 +9,7 @@ import psycopg.errors
 import pytest
 
 from contracts.runtime import migrations
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.support.servers.postgres import PrivatePostgres
 
 

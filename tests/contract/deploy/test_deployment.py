@@ -16,9 +16,9 @@ import yaml
 from pika.exceptions import ProbableAuthenticationError
 
 from contracts.runtime.settings import ServiceSettings
-from deploy.make_notice import dockerfile_of
 from deploy.rabbitmq import PrivateBroker
-from deploy.suite import DEFINITIONS, SERVICES
+from deploy.release.make_notice import dockerfile_of
+from deploy.services import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
 
 ROOT = Path(__file__).resolve().parents[3]

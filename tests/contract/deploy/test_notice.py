@@ -2,9 +2,9 @@
 
 import pytest
 
-from deploy import make_notice
-from deploy.make_notice import DEBIAN_LICENCES, LOCKS, debian_packages, locked, services
-from deploy.suite import SERVICES
+from deploy.release import make_notice
+from deploy.release.make_notice import DEBIAN_LICENCES, LOCKS, debian_packages, locked, services
+from deploy.services import SERVICES
 from services.rendering.jobs.text.fonts import HANDS, OTHER_HANDS
 
 

@@ -17,11 +17,11 @@ from contracts.evidence.statements import LineReference, Statement
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.high_water import read
 from contracts.runtime.data.tables import missing_events
+from contracts.runtime.restored.high_water import read
 from deploy import reconcile
 from deploy.manifest import Places, connected
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 from services.notifications import models as notifications
 from services.rendering import commands as rendering_commands
 from services.rendering import models as rendering

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deploy.make_notice import bundled_fonts, debian_packages, locked, services
-from deploy.make_sbom import bill
+from deploy.release.make_notice import bundled_fonts, debian_packages, locked, services
+from deploy.release.make_sbom import bill
 
 
 @pytest.fixture(scope="module", autouse=True)

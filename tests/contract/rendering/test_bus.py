@@ -31,7 +31,7 @@ from contracts.runtime.bus.topology import event_exchange
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.high_water import MARKS
+from contracts.runtime.restored.high_water import MARKS
 from contracts.types import Area, FieldType
 from deploy.providers.faults import Fault
 from deploy.rabbitmq import PrivateBroker

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from contracts.runtime.data.high_water import MARKS
+from contracts.runtime.restored.high_water import MARKS
 from tests.support.files import pdf_files
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite, wait_until

@@ -11,7 +11,7 @@ import psycopg
 import psycopg.sql
 
 from deploy.rabbitmq import free_port
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 
 BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
 

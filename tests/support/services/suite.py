@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import requests
 
 from deploy.log_pipe import LoggedProcess
-from deploy.suite import SERVICES, Suite
+from deploy.services import SERVICES
+from deploy.suite import Suite
 from tests.support.services.forking import ForkedProcess
 from tests.support.services.migrated import migrated
 

@@ -12,7 +12,7 @@ from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import FieldInput
 from contracts.types import Area, FieldDefinition, PageSize, Party
-from services.submissions.planning import creation
+from services.submissions.planning import creation, plan
 from services.submissions.rules import filling, overrides
 from services.templates.rules.domain import Definition, DocumentFields, Limits, extended, redefine
 from tests.support.material.submissions import NOW, create_command, field, template
@@ -108,7 +108,7 @@ def test_a_tag_of_a_field_that_is_there_does_not_say_again_what_it_is() -> None:
         extended(Definition(present.parties, []), [document], ["d"], Limits())
 
 
-def planned(definition: FieldDefinition, **override: Any) -> creation.Plan:
+def planned(definition: FieldDefinition, **override: Any) -> plan.Plan:
     found = template(definition)
     given = [{"name": definition.name, **override}] if override else []
     return creation.plan_submission(create_command(found, {"fields": given}), found, SubmissionLimits(), NOW)

@@ -9,7 +9,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldType
 from services.submissions import bulk
-from services.submissions.planning.creation import Plan
+from services.submissions.planning.plan import Plan
 from tests.support.material.submissions import (
     ADMIN,
     NOW,

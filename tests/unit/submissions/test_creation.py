@@ -7,13 +7,13 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.types import Condition, Order, Role
-from services.submissions.planning import creation
+from services.submissions.planning import creation, plan
 from tests.support.material.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers
 
 THREE = template(*(field(role, f"Of {role}") for role in ("First Party", "Second Party", "Third Party")))
 
 
-def planned(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> creation.Plan:
+def planned(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> plan.Plan:
     snapshot = snapshot or two_signers()
     return creation.plan_submission(create_command(snapshot, *submitters, **more), snapshot, Limits(), NOW)
 
@@ -24,7 +24,7 @@ def refused(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> S
     return caught.value
 
 
-def roles(plan: creation.Plan) -> list[str]:
+def roles(plan: plan.Plan) -> list[str]:
     return [one.party.name for one in plan.submitters]
 
 

@@ -8,12 +8,12 @@ from contracts.errors import ServiceError
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Account, Area, Condition
-from services.submissions.planning import creation
+from services.submissions.planning import creation, plan
 from services.submissions.rules import merging
 from tests.support.material.submissions import NOW, Limits, create_command, field, template
 
 
-def plan(found: Any, *submitters: dict[str, Any]) -> creation.Plan:
+def plan(found: Any, *submitters: dict[str, Any]) -> plan.Plan:
     return creation.plan_submission(create_command(found, *submitters), found, Limits(), NOW)
 
 

@@ -22,7 +22,7 @@ from contracts.runtime.bus.client import RpcClient
 from deploy import broker_roles
 from deploy.make_secrets import broker_users
 from deploy.rabbitmq import PrivateBroker
-from deploy.suite import DEFINITIONS, SERVICES
+from deploy.services import DEFINITIONS, SERVICES
 from tests.support.services import processes
 from tests.support.services.suite import wait_until
 

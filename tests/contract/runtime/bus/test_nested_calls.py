@@ -12,7 +12,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.bus.client import RpcClient
 from deploy import broker_roles
 from deploy.rabbitmq import PrivateBroker
-from deploy.suite import ROOT, SERVICES
+from deploy.services import ROOT, SERVICES
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, answers, specimen
 from tests.support.services.suite import wait_until

@@ -31,7 +31,7 @@ from contracts.runtime.data.database import (
     metadata,
     normalised,
 )
-from deploy.suite import SERVICES
+from deploy.services import SERVICES
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.migrated import migrated
 from tests.support.services.specimens import contract

@@ -18,12 +18,13 @@ from contracts.errors import ServiceError
 from contracts.rpc import health
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data import epoch, high_water, identities
+from contracts.runtime.data import epoch
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.high_water import Keeper, Mark, keep
 from contracts.runtime.data.tables import outbox
 from contracts.runtime.process import look_at_mark
+from contracts.runtime.restored import high_water, identities
+from contracts.runtime.restored.high_water import Keeper, Mark, keep
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services import processes
 from tests.support.services.migrated import migrated

@@ -1,6 +1,6 @@
 """Makes the bills of materials (SBOM, CycloneDX 1.6) from the locks: one for all, and one for each image.
 
-    .venv/bin/python -m deploy.make_sbom
+    .venv/bin/python -m deploy.release.make_sbom
 
 `make notice` calls it. They go into `dist/` and are not kept in the repository, where the locks say the same in another form.
 The same locks and the same `SOURCE_DATE_EPOCH` (seconds; now, when it is not set) give the same bytes. They name what we ask
@@ -23,10 +23,9 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy.make_notice import (
+from deploy.release.make_notice import (
     DEBIAN_LICENCES,
     LOCKS,
-    ROOT,
     BundledFont,
     Package,
     bundled_fonts,
@@ -35,6 +34,7 @@ from deploy.make_notice import (
     locked,
     services,
 )
+from deploy.services import ROOT
 
 FOLDER = ROOT / "dist"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

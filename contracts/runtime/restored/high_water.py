@@ -19,11 +19,12 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime import migrations
 from contracts.runtime.clock import now
-from contracts.runtime.data import epoch, identities
+from contracts.runtime.data import epoch
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.identities import RESERVE
 from contracts.runtime.monitoring import observe
+from contracts.runtime.restored import identities
+from contracts.runtime.restored.identities import RESERVE
 
 log = observe.logger(__name__)
 

@@ -1,6 +1,6 @@
 """Makes NOTICE: what the images hold that others wrote, with its licence. `make notice` calls it.
 
-    .venv/bin/python -m deploy.make_notice
+    .venv/bin/python -m deploy.release.make_notice
 
 Python packages are those of `deploy/locks/all.txt`; their licences and notices are read from what is installed, which has to be
 what is locked. Debian packages are those that the Dockerfile names. The only copies of others' work in the repository itself
@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from pathlib import Path
 
 from fontTools.ttLib import TTFont
 
-ROOT = Path(__file__).resolve().parent.parent
+from deploy.services import ROOT
+
 LOCKS = ROOT / "deploy" / "locks"
 PAGE = ROOT / "NOTICE"
 DOCKERFILE = ROOT / "services" / "Dockerfile"
@@ -113,7 +113,7 @@ def bundled_fonts() -> list[BundledFont]:
         names = TTFont(path)["name"]
         if "SIL Open Font License Version 1.1" not in names.getDebugName(13).replace(",", ""):
             raise SystemExit(
-                f"{path.name} is not under the SIL Open Font License: say in deploy/make_notice.py what it is under"
+                f"{path.name} is not under the SIL Open Font License: say in deploy/release/make_notice.py what it is under"
             )
         version = names.getDebugName(5).removeprefix("Version ").partition(";")[0]
         digest = hashlib.sha256(path.read_bytes()).hexdigest()

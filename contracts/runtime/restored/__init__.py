@@ -1,0 +1,1 @@
+"""Notice that a database was put back to an earlier moment, and give no number out a second time."""
