@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "interface_rows.yaml"

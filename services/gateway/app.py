@@ -27,7 +27,7 @@ from services.gateway.accounts.direct import DirectReads
 from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.dispatch import Dispatch
-from services.gateway.http import errors, specification
+from services.gateway.http import errors
 from services.gateway.http.client_address import networks
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
@@ -39,8 +39,9 @@ from services.gateway.http.connexion_import import (
     SecurityMiddleware,
 )
 from services.gateway.http.edge import API, Application, Edge
+from services.gateway.http.openapi import specification
+from services.gateway.http.openapi.validation import NoUriParser, validator_map
 from services.gateway.http.server import server
-from services.gateway.http.validation import NoUriParser, validator_map
 from services.gateway.http.wsgi import Pages
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.app import create_pages, serves

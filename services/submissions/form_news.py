@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.rpc.submissions import form as rpc
-from services.submissions.commands import codes
+from services.submissions.commands.signing import codes
 from services.submissions.evidence import shown
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.reading import queries

@@ -16,7 +16,7 @@ from contracts.rpc.health import PING, Ping, Pong
 from contracts.runtime import process
 from contracts.runtime.monitoring import liveness
 from services.gateway.api.requests.context import GatewayContext
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from services.gateway.settings import Settings
 
 _READER = Path(swagger_ui_bundle.swagger_ui_path)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.errors import ServiceError
+from services.gateway.http.openapi.validation import read_body
 from services.gateway.http.page_bodies import REFUSED
-from services.gateway.http.validation import read_body
 
 PIECE = 256 * 1024
 """Bytes of an answer that are fetched at once, at least: one page is one piece."""

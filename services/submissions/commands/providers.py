@@ -28,7 +28,7 @@ from contracts.types import (
     Submission,
     SubmissionStatus,
 )
-from services.submissions.commands.confirmation import asked_again, give_up
+from services.submissions.commands.signing.confirmation import asked_again, give_up
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.reading import queries

@@ -11,7 +11,8 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions.commands import branding_pictures, party_values, returning, signing_links, submissions
+from services.submissions.commands import branding_pictures, party_values, signing_links, submissions
+from services.submissions.commands.signing import returning
 from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import sms
 from services.submissions.outgoing.announce import Announcement, announce

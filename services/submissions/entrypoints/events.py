@@ -15,7 +15,8 @@ from contracts.events import (
 from contracts.providers import CertsignChanged, ConfirmationChanged, DutystampChanged
 from contracts.runtime.clock import now
 from contracts.runtime.worker import subscribes
-from services.submissions.commands import confirmation, followups, providers
+from services.submissions.commands import followups, providers
+from services.submissions.commands.signing import confirmation
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.storage import known_templates
 

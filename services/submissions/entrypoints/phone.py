@@ -3,7 +3,7 @@
 from contracts.rpc.submissions import form, phone
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
-from services.submissions.commands import phone_drawings
+from services.submissions.commands.signing import phone_drawings
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning.preparing import adopted
 

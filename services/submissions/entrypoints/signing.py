@@ -11,12 +11,12 @@ from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Attachment
 from services.submissions import form_news, forms
-from services.submissions.commands import codes as code_commands
-from services.submissions.commands import confirmation as confirmation_commands
-from services.submissions.commands import form as form_commands
-from services.submissions.commands import identity as identity_commands
-from services.submissions.commands import returning
-from services.submissions.commands import ways as way_commands
+from services.submissions.commands.signing import codes as code_commands
+from services.submissions.commands.signing import confirmation as confirmation_commands
+from services.submissions.commands.signing import form as form_commands
+from services.submissions.commands.signing import identity as identity_commands
+from services.submissions.commands.signing import returning
+from services.submissions.commands.signing import ways as way_commands
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning.preparing import adopted, check_texts, texts_in
 from services.submissions.rules.confirming import KeptConfirmation

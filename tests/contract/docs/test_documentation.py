@@ -20,7 +20,8 @@ from contracts.runtime.settings import ServiceSettings
 from contracts.types import Area, FieldContent, FieldType
 from docs import make_fields, make_signatures
 from docs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
-from services.gateway.http import errors, specification
+from services.gateway.http import errors
+from services.gateway.http.openapi import specification
 from services.rendering.jobs.docx import package, preparing
 from services.rendering.jobs.forms import fields
 from services.rendering.jobs.html import convert

@@ -15,7 +15,7 @@ from contracts.events import REGISTRY
 from contracts.rpc.submissions import api as rpc
 from contracts.types import Role
 from services.gateway import api
-from services.gateway.http import schemas, specification
+from services.gateway.http.openapi import schemas, specification
 from services.templates.rules.field_list import CONDITION_ACTIONS
 from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from contracts.errors import ServiceError, invalid, not_found
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.support.services.gateway import RunningGateway, Services, gateway, services
 
 __all__ = ["gateway", "services"]

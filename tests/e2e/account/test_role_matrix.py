@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.support.files.docx_files import docx, paragraph
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite, wait_until

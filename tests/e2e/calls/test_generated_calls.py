@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from services.gateway import api
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.e2e.conftest import Equipped
 from tests.support.material.records import LARGEST_KNOWN, Records
 from tests.support.services.suite import RunningSuite

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.support.files.docx_files import docx, paragraph
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite

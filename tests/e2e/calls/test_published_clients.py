@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.support.clients import published
 from tests.support.clients.typescript import Declarations
 from tests.support.files.docx_files import docx, paragraph

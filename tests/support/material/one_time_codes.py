@@ -9,7 +9,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
 from services.submissions import forms
-from services.submissions.commands import codes
+from services.submissions.commands.signing import codes
 from services.submissions.settings import Settings
 from tests.support.material.submissions import SITE, Desk, field, template
 

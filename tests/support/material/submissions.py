@@ -24,8 +24,8 @@ from contracts.stored_documents import DocxSource, StoredDocument
 from contracts.types import Account, Actor, FieldDefinition, FieldType, PageSize, Party, Role, Submission
 from services.submissions import forms
 from services.submissions.commands import followups, submissions
-from services.submissions.commands import form as form_commands
 from services.submissions.commands import submitters as submitter_commands
+from services.submissions.commands.signing import form as form_commands
 from services.submissions.planning import creation, preparing
 from services.submissions.reading import queries
 from services.submissions.rules.overrides import Source

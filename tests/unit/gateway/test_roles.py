@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.types import Role
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 
 OPERATIONS = list(specification.operations(specification.document()))
 

@@ -21,7 +21,7 @@ from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.database import normalised
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import provider_checks
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
 from tests.support.services.gateway import Services, answering

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deploy.rabbitmq import PrivateBroker
-from services.gateway.http import specification
 from services.gateway.http.json_body import DEEPEST
+from services.gateway.http.openapi import specification
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway
 from tests.support.services.migrated import migrated

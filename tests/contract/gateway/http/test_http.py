@@ -11,7 +11,7 @@ import requests
 
 from contracts.errors import ServiceError, invalid, not_found
 from deploy.rabbitmq import PrivateBroker
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.support.services.gateway import (
     ADMIN_KEY,
     RunningGateway,

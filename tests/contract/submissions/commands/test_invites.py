@@ -8,7 +8,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import form as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, SubmissionStatus
-from services.submissions.commands import form as form_commands
+from services.submissions.commands.signing import form as form_commands
 from tests.support.material.submissions import SITE, Desk, assert_chain_holds, at_once, field, refusal, template
 
 

@@ -15,8 +15,8 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data.epoch import begin_epoch
 from contracts.types import Account, Actor, Role, Submission
 from services.submissions.commands import followups
-from services.submissions.commands import form as form_commands
 from services.submissions.commands import progress as commands
+from services.submissions.commands.signing import form as form_commands
 from services.submissions.models import TemplateRow
 from services.submissions.reading import progress
 from tests.support.material.submissions import ADMIN, SITE, Desk, field, refusal, template

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from contracts.errors import ServiceError
 from services.gateway.http.edge import Edge
+from services.gateway.http.openapi.validation import read_body
 from services.gateway.http.page_bodies import InMemory
-from services.gateway.http.validation import read_body
 from services.gateway.http.wsgi import Pages
 from services.gateway.pages.app import serves
 from services.gateway.settings import Settings

@@ -6,7 +6,8 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from contracts.errors import STATUS, ServiceError, invalid, not_found
-from services.gateway.http import errors, specification
+from services.gateway.http import errors
+from services.gateway.http.openapi import specification
 
 
 @pytest.mark.parametrize("code", [*STATUS, *errors._STATUS])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.http import schemas, specification
-from services.gateway.http.parameters import ParametersSchema
+from services.gateway.http.openapi import schemas, specification
+from services.gateway.http.openapi.parameters import ParametersSchema
 
 DOCUMENT = specification.document()
 SUBMISSION, USER, HTML = "NewSubmission", "NewUser", "NewHtmlTemplate"

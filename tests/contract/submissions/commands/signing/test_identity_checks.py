@@ -13,8 +13,8 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Condition, Submission, Submitter
-from services.submissions.commands import codes
-from services.submissions.commands import identity as identity_commands
+from services.submissions.commands.signing import codes
+from services.submissions.commands.signing import identity as identity_commands
 from services.submissions.evidence.sealing import fill_request
 from services.submissions.storage import identity_checks
 from tests.support.material.submissions import (

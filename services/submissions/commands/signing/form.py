@@ -13,8 +13,9 @@ from contracts.languages.choosing import best_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import ActsAs, Attachment, FieldType
-from services.submissions.commands import let_in, party_values, signing_links
-from services.submissions.commands.codes import lock_passed, unconfirmed
+from services.submissions.commands import party_values, signing_links
+from services.submissions.commands.signing import let_in
+from services.submissions.commands.signing.codes import lock_passed, unconfirmed
 from services.submissions.commands.signing_links import Why
 from services.submissions.evidence import consent, reasons, shown
 from services.submissions.evidence.sealing import signing

@@ -12,7 +12,7 @@ import yaml
 from contracts.types import Role
 from services.gateway.settings import Settings
 
-FILE = Path(__file__).parents[3] / "contracts" / "openapi.yaml"
+FILE = Path(__file__).parents[4] / "contracts" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete")
 _FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
 _OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})

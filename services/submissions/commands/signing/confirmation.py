@@ -28,8 +28,8 @@ from contracts.rpc.submissions.confirmation import LeaveConfirmation, StartConfi
 from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.clock import uuid7
 from contracts.types import ActsAs, CertsignStatus, IdentityStatus
-from services.submissions.commands import form
-from services.submissions.commands.codes import lock_passed
+from services.submissions.commands.signing import form
+from services.submissions.commands.signing.codes import lock_passed
 from services.submissions.evidence import reasons, sealing, statements
 from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import announce

@@ -14,8 +14,8 @@ from contracts.problems import Problems
 from contracts.rpc import submissions as rpc
 from contracts.types import FieldDefinition
 from services.submissions.commands import signing_links
-from services.submissions.commands.codes import lock_passed
-from services.submissions.commands.form import refusal_reason, refused_for_page, visit_details
+from services.submissions.commands.signing.codes import lock_passed
+from services.submissions.commands.signing.form import refusal_reason, refused_for_page, visit_details
 from services.submissions.commands.signing_links import Why
 from services.submissions.models import ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import announce

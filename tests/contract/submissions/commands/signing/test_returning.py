@@ -15,8 +15,8 @@ from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
 from services.rendering.rules import differences
 from services.rendering.rules.differences import Known
-from services.submissions.commands import returning
-from tests.contract.submissions.commands.test_ways import WayDesk
+from services.submissions.commands.signing import returning
+from tests.contract.submissions.commands.signing.test_ways import WayDesk
 from tests.contract.submissions.outgoing.test_reminders import planned
 from tests.support.material.submissions import ADMIN, SITE, assert_told_in_order, field, refusal, template
 

@@ -15,8 +15,8 @@ from contracts.rpc.submissions.form import Done
 from contracts.rpc.submissions.phone import PhoneStep
 from contracts.runtime.bus import outbox
 from contracts.types import Account, Attachment, FieldDefinition, FieldType
-from services.submissions.commands.codes import lock_passed, require_passed
-from services.submissions.commands.form import refused_for_page
+from services.submissions.commands.signing.codes import lock_passed, require_passed
+from services.submissions.commands.signing.form import refused_for_page
 from services.submissions.models import AttachmentRow, PhoneDrawingRow, SubmitterRow
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared

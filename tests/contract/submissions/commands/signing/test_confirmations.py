@@ -13,8 +13,8 @@ from contracts.rpc.submissions import form, visit
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, SignerCertificate, Submission
 from services.submissions import form_news, forms
-from services.submissions.commands import confirmation as commands
 from services.submissions.commands import followups, providers, submissions
+from services.submissions.commands.signing import confirmation as commands
 from services.submissions.models import ReminderRow, SubmitterRow
 from services.submissions.outgoing import reminders
 from tests.support.material.submissions import (

@@ -12,8 +12,8 @@ from contracts.rpc.submissions import phone as rpc
 from contracts.rpc.submissions.phone import PhoneStep
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType, Submission
-from services.submissions.commands import phone_drawings as commands
 from services.submissions.commands import signing_links
+from services.submissions.commands.signing import phone_drawings as commands
 from services.submissions.planning.preparing import Prepared, Source
 from services.submissions.storage import phone_drawings, store
 from tests.support.material.submissions import SITE, Desk, at_once, blob, create_command, field, refusal, template

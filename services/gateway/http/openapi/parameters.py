@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from contracts.errors import ServiceError, invalid, not_found
-from services.gateway.http import schemas
+from services.gateway.http.openapi import schemas
 
 _MOST_PARAMETERS = 100
 _LARGEST_LIMIT = 100

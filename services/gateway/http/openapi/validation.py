@@ -13,9 +13,10 @@ from typing import Any
 from prometheus_client import Counter
 
 from contracts.runtime.monitoring import observe
-from services.gateway.http import json_body, schemas
+from services.gateway.http import json_body
 from services.gateway.http.exchange import exchange_of
-from services.gateway.http.parameters import ParametersSchema
+from services.gateway.http.openapi import schemas
+from services.gateway.http.openapi.parameters import ParametersSchema
 
 log = observe.logger(__name__)
 

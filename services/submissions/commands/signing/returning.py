@@ -15,8 +15,8 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.types import FieldType, ReturnedState, Submission, SubmitterStatus
 from services.submissions.commands import signing_links
-from services.submissions.commands.codes import lock_passed
-from services.submissions.commands.form import refusal_reason, refused_for_page, seen
+from services.submissions.commands.signing.codes import lock_passed
+from services.submissions.commands.signing.form import refusal_reason, refused_for_page, seen
 from services.submissions.evidence import statements
 from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import announce, reminders

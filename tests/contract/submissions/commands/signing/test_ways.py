@@ -9,7 +9,7 @@ import pytest
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
-from services.submissions.commands import ways
+from services.submissions.commands.signing import ways
 from tests.contract.submissions.outgoing.test_addresses import READY, AddressDesk, assert_dead
 from tests.contract.submissions.outgoing.test_reminders import planned
 from tests.support.material.one_time_codes import WEBHOOK

@@ -14,8 +14,8 @@ from contracts.rpc.submissions import identity as rpc
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.bus import outbox
 from contracts.types import FieldDefinition, FieldType
-from services.submissions.commands.codes import lock_passed
-from services.submissions.commands.form import refused_for_page, seen
+from services.submissions.commands.signing.codes import lock_passed
+from services.submissions.commands.signing.form import refused_for_page, seen
 from services.submissions.models import IdentityCheckRow, SubmitterRow
 from services.submissions.outgoing.announce import Announcement, announce
 from services.submissions.rules import addresses, domain

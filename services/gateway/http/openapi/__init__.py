@@ -1,0 +1,1 @@
+"""What contracts/openapi.yaml says of a request and an answer, and what holds them to it."""

@@ -1,0 +1,1 @@
+"""Transactions of signers: one function, one use case of the signing page."""
