@@ -15,26 +15,13 @@ from contracts.types import Account, Actor
 from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
-from services.gateway.pages import (
-    codes,
-    confirmation,
-    copies,
-    drawing,
-    files,
-    identity,
-    language,
-    mail,
-    phone,
-    shared_link,
-    signing,
-    submission_page,
-    verify,
-    ways,
-)
+from services.gateway.pages import codes, files, language, mail, shared_link, submission_page, verify
 from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.answering.framing import accent, colors, framers
 from services.gateway.pages.answering.static_files import StaticFiles
+from services.gateway.pages.signing import confirmation, copies, drawing, identity, phone, ways
+from services.gateway.pages.signing import page as signing_page
 from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
@@ -97,7 +84,7 @@ def create_pages(
     )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
-    app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(signing_page.routes(context, trusted))
     app.register_blueprint(ways.routes(context, trusted))
     app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(copies.routes(context))

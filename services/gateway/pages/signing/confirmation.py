@@ -31,7 +31,7 @@ from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import keep_value
-from services.gateway.pages.form_json import web_address
+from services.gateway.pages.signing.form_json import web_address
 
 log = observe.logger(__name__)
 

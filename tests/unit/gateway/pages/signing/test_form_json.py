@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.rpc import submissions
-from services.gateway.pages.form_json import web_address
+from services.gateway.pages.signing.form_json import web_address
 from tests.unit.gateway.pages.conftest import SLUG, RecordingBus, signing_form
 
 

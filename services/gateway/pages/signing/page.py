@@ -21,9 +21,9 @@ from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import proofs, visit
-from services.gateway.pages.confirmation import confirmation_json, holder_name, present
 from services.gateway.pages.files import link_of
-from services.gateway.pages.form_json import (
+from services.gateway.pages.signing.confirmation import confirmation_json, holder_name, present
+from services.gateway.pages.signing.form_json import (
     attachment_json,
     first_page_url,
     form_json,

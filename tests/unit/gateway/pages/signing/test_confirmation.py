@@ -12,7 +12,7 @@ from contracts.rpc import submissions
 from contracts.rpc.submissions import confirmation
 from contracts.runtime.clock import now
 from contracts.types import Account
-from services.gateway.pages.confirmation import RETURN, _cookie
+from services.gateway.pages.signing.confirmation import RETURN, _cookie
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 STATE = "s7-the-state-that-the-provider-gives-back"
