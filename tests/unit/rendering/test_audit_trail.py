@@ -15,9 +15,9 @@ from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import PartySummary, SealRequest
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account
-from services.rendering.jobs.drawing import paper
-from services.rendering.jobs.drawing.paper import readable
-from services.rendering.jobs.drawing.qr_code import qr_code
+from services.rendering.jobs.paper import sheets
+from services.rendering.jobs.paper.qr_code import qr_code
+from services.rendering.jobs.paper.sheets import readable
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
 from services.rendering.protocol import DutyStamped
@@ -102,7 +102,7 @@ def test_programs_read_what_it_was_made_of(blobs: BlobStore) -> None:
 def test_its_qr_code_is_drawn_as_the_library_makes_it(tmp_path: Path) -> None:
     """Each module, as poppler draws it: dark where it must be, and white around it."""
     address = "https://sign.example/verify?submission=7"
-    sheet = paper.Paper((100.0, 100.0), paper.Margins(0, 0, 0, 0), lambda *_: None)
+    sheet = sheets.Paper((100.0, 100.0), sheets.Margins(0, 0, 0, 0), lambda *_: None)
     sheet.flow([qr_code(address, 100.0)])
     with sheet.save(title="Code", language="en") as pdf:
         (tmp_path / "code.pdf").write_bytes(saved(pdf))
@@ -251,8 +251,8 @@ def test_pictures_are_shown_and_files_named(blobs: BlobStore, tmp_path: Path) ->
     assert scan.file.sha256[:32] in said
     assert "PART ONE" not in said
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        sheets = [page.Resources.XObject.Sheet for page in pdf.pages]
-        assert any("/XObject" in sheet.Resources for sheet in sheets), "the signature's picture"
+        contents = [page.Resources.XObject.Sheet for page in pdf.pages]
+        assert any("/XObject" in sheet.Resources for sheet in contents), "the signature's picture"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from contracts.languages.choosing import languages
 from contracts.languages.saying import Language, messages
 from contracts.runtime.data.blobstore import BlobStore
-from services.rendering.jobs.drawing import paper
+from services.rendering.jobs.paper import sheets
 from services.rendering.jobs.text.layout import Style
 from services.rendering.jobs.trail import audit_trail
 from tests.support.judges.marks import unmarked
@@ -28,13 +28,13 @@ def blobs(tmp_path: Path) -> BlobStore:
 def test_nothing_of_ours_is_outside_of_the_files(blobs: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed is a message, or what somebody has filled in: nothing that is neither."""
     printed: list[str] = []
-    real = paper.text
+    real = sheets.text
 
-    def noted(content: str, style: Style, width: float) -> paper.Block:
+    def noted(content: str, style: Style, width: float) -> sheets.Block:
         printed.append(content)
         return real(content, style, width)
 
-    monkeypatch.setattr(paper, "text", noted)
+    monkeypatch.setattr(sheets, "text", noted)
     request = seal_request(blobs)
     request = request.model_copy(
         update={"account": request.account.model_copy(update={"locale": "qps"}), "base_url": "https://x.example"}

@@ -7,8 +7,8 @@ from PIL import Image, ImageDraw
 
 from contracts.fields.boxes import FieldBox
 from contracts.types import Area
-from services.rendering.jobs.drawing.canvas import Canvas
-from services.rendering.jobs.drawing.transparent_paper import Window, append_sheet, rendered, saved
+from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.transparent import Window, append_sheet, rendered, saved
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, upright_page
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder

@@ -8,7 +8,7 @@ import pikepdf
 from pikepdf import Dictionary
 
 from services.rendering.jobs.annotations.borders import border_of
-from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.paper.canvas import Canvas
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.values import rgb_of
 from services.rendering.jobs.text.layout import Color

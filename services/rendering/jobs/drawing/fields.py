@@ -9,7 +9,6 @@ from itertools import pairwise
 from contracts.fields import paper as values
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Account, Area, FieldType
-from services.rendering.jobs.drawing.canvas import RED, Canvas, color_of
 from services.rendering.jobs.drawing.places import (
     FieldRefused,
     Filling,
@@ -23,6 +22,7 @@ from services.rendering.jobs.drawing.places import (
     within_margin,
 )
 from services.rendering.jobs.drawing.signatures import draw_signature_field, draw_stamp
+from services.rendering.jobs.paper.canvas import RED, Canvas, color_of
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle
 from services.rendering.jobs.text.bidi import levels
 from services.rendering.jobs.text.fonts import undrawable

@@ -20,7 +20,6 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Area, Box
 from services.rendering.jobs.archival.claim import claim_of, rules_for, tell_the_truth, withdraw
 from services.rendering.jobs.archival.tagging import Mark, Tagging, is_tagged
-from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.fields import draw_field
 from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.drawing.footer import draw_footer, draw_mark
@@ -29,6 +28,7 @@ from services.rendering.jobs.drawing.places import FieldRefused, Filling, Shown,
 from services.rendering.jobs.forms.existing_signatures import existing_signatures
 from services.rendering.jobs.forms.fields import fillable_widgets
 from services.rendering.jobs.forms.kinds import Widget, export_value, on_state
+from services.rendering.jobs.paper.canvas import Canvas
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, upright_page, visible_page
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pdf.values import copied

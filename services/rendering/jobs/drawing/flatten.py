@@ -17,9 +17,9 @@ from pikepdf import Array, Dictionary, Name, Stream
 from services.rendering.jobs.annotations.appearances import draw_missing_appearances
 from services.rendering.jobs.annotations.default_appearance import default_appearance
 from services.rendering.jobs.annotations.hidden_layers import hide_annotations_of_hidden_layers
-from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.field_frames import draw_frame
 from services.rendering.jobs.drawing.isolation import isolate
+from services.rendering.jobs.paper.canvas import Canvas
 from services.rendering.jobs.pdf.geometry import Matrix, Rectangle, VisiblePage
 from services.rendering.jobs.pdf.values import items_of, name_of, text_of, whole_of
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder

@@ -11,8 +11,8 @@ import pikepdf
 from PIL import Image
 
 from contracts.rpc.rendering import PageFooter
-from services.rendering.jobs.drawing.canvas import Canvas
-from services.rendering.jobs.drawing.transparent_paper import Window, append_sheet, rendered, saved
+from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.transparent import Window, append_sheet, rendered, saved
 from services.rendering.jobs.pdf.geometry import Rectangle, upright_page
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder

@@ -8,7 +8,7 @@ from typing import Any
 from contracts.formats.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary
 from contracts.types import Account, Area, FieldDefinition, FieldType
-from services.rendering.jobs.drawing.canvas import Canvas, color_of
+from services.rendering.jobs.paper.canvas import Canvas, color_of
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures.image_objects import NotAPicture, Picture

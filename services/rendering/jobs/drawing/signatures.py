@@ -8,7 +8,6 @@ from datetime import datetime
 from contracts.fields.paper import printed_time, words_of
 from contracts.rpc.rendering import PartySummary
 from contracts.types import FieldType
-from services.rendering.jobs.drawing.canvas import color_of
 from services.rendering.jobs.drawing.places import (
     FieldRefused,
     Place,
@@ -20,6 +19,7 @@ from services.rendering.jobs.drawing.places import (
     style_of,
     within_margin,
 )
+from services.rendering.jobs.paper.canvas import color_of
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.text.layout import Layout, Style, layout, legible
 

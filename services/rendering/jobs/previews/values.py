@@ -18,11 +18,11 @@ from PIL import Image, ImageChops
 
 from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues
 from contracts.types import Area, FieldType, PageSize
-from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.fields import draw_field
 from services.rendering.jobs.drawing.fill import filling_of
 from services.rendering.jobs.drawing.places import FieldRefused, Filling
-from services.rendering.jobs.drawing.transparent_paper import Window, append_sheet, rendered, saved
+from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.transparent import Window, append_sheet, rendered, saved
 from services.rendering.jobs.pdf.geometry import area_to_rectangle, upright_page
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder

@@ -23,10 +23,10 @@ from contracts.formats.markdown_text import plain_title
 from contracts.languages.saying import Section, language_for
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import ActsAs, FieldType
-from services.rendering.jobs.drawing import paper
-from services.rendering.jobs.drawing.canvas import Canvas
-from services.rendering.jobs.drawing.paper import Block, Margins, Paper, readable
-from services.rendering.jobs.drawing.qr_code import qr_code
+from services.rendering.jobs.paper import sheets
+from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.qr_code import qr_code
+from services.rendering.jobs.paper.sheets import Block, Margins, Paper, readable
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
@@ -107,7 +107,7 @@ class AuditTrail:
     def __init__(self, request: SealRequest, attachments: Mapping[str, bytes], seal: Seal) -> None:
         check_chain(request.trail)
         self._say = say = language_for(request.account.locale).section("trail")
-        size = paper.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else paper.A4
+        size = sheets.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else sheets.A4
         self._name, self._trail = readable(request.name, 200), request.trail
         self._sheet = Paper(
             size,
@@ -162,20 +162,20 @@ class _Sections:
         ]
         column = self._width / 2 - 14
         cells = [self._fact(label, value, column - 14) for label, value in facts]
-        rows = [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])]
+        rows = [sheets.row([(0, cells[0]), (column, cells[1])]), sheets.row([(0, cells[2]), (column, cells[3])])]
         if request.account.with_signature_id:
             rows.append(
                 self._fact(say("fact.document_id"), values.document_id(request.submission_slug), self._width - 28)
             )
-        grid = paper.stack(rows, gap=9)
+        grid = sheets.stack(rows, gap=9)
         return [
             self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
-            paper.space(5),
+            sheets.space(5),
             self._text(say("title"), _TITLE),
-            paper.space(2),
+            sheets.space(2),
             self._text(request.name, Style(size=12, color=SOFT), longest=300),
-            paper.space(16),
-            paper.panel(grid, self._width, TINT, 14),
+            sheets.space(16),
+            sheets.panel(grid, self._width, TINT, 14),
         ]
 
     def documents(self, documents: Sequence[SealedSummary]) -> list[Block]:
@@ -190,18 +190,18 @@ class _Sections:
                 f"PAdES {document.level}",
             ]
             width = self._width - 14
-            entry = paper.stack(
+            entry = sheets.stack(
                 [
                     self._text(document.name, _STRONG, width, longest=300),
                     self._text(_joined(quiet), _QUIET, width),
                     *self._provider(document, width),
                     *self._stamps(document, width),
-                    paper.space(2),
+                    sheets.space(2),
                     *self._hashes(document),
                 ],
                 gap=2,
             )
-            blocks += [paper.barred(entry, ACCENT), paper.space(13)]
+            blocks += [sheets.barred(entry, ACCENT), sheets.space(13)]
         return blocks
 
     def _hashes(self, document: SealedSummary) -> list[Block]:
@@ -215,7 +215,7 @@ class _Sections:
             block
             for title, digest in hashes
             if digest
-            for block in (paper.space(1), self._hash(self._say(title), digest))
+            for block in (sheets.space(1), self._hash(self._say(title), digest))
         ]
         return blocks[1:]
 
@@ -260,31 +260,31 @@ class _Sections:
             head.append(
                 self._text(self._outcome(party), Style(size=9, bold=True, color=ACCENT, leading=1.3), longest=600)
             )
-            blocks.append(paper.keep_with_next(paper.stack(head, gap=2)))
-            blocks += [paper.keep_with_next(paper.space(7)), self._facts(self._evidence(party)), paper.space(6)]
+            blocks.append(sheets.keep_with_next(sheets.stack(head, gap=2)))
+            blocks += [sheets.keep_with_next(sheets.space(7)), self._facts(self._evidence(party)), sheets.space(6)]
             blocks += self._values(party)
-            blocks += [paper.space(5), paper.rule(self._width, FAINT), paper.space(11)]
+            blocks += [sheets.space(5), sheets.rule(self._width, FAINT), sheets.space(11)]
         return blocks
 
     def events(self) -> list[Block]:
         blocks = self._section(self._say("events"))
         widths = (0.0, 158.0, self._width - 92.0)
         titles = [("events.time", widths[0]), ("events.event", widths[1]), ("events.hash", widths[2])]
-        header = paper.row([(x, self._text(self._label(self._say(title)), _LABEL, 120)) for title, x in titles])
-        blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
+        header = sheets.row([(x, self._text(self._label(self._say(title)), _LABEL, 120)) for title, x in titles])
+        blocks += [sheets.keep_with_next(header), sheets.keep_with_next(sheets.space(4))]
         for event in self._request.trail:
             column = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
             # Each has a line of its own: nobody whose name is "Ana · IP 192.0.2.1" says what another column should.
             about = (*self._whom(event), self._about(event), *self._changes(event), *self._accepted(event))
             column += [self._text(entry, _QUIET, widths[2] - widths[1] - 12, longest=600) for entry in about if entry]
-            line = paper.row(
+            line = sheets.row(
                 [
                     (widths[0], self._text(self._time(event.occurred_at), _BODY, widths[1] - 10)),
-                    (widths[1], paper.stack(column, gap=1)),
+                    (widths[1], sheets.stack(column, gap=1)),
                     (widths[2], self._text(f"{event.hash[:_SHORT_HASH]}…", _SMALL_HASH, 92)),
                 ]
             )
-            blocks.append(paper.stack([paper.rule(self._width, FAINT, 0.4), paper.space(4), line, paper.space(5)]))
+            blocks.append(sheets.stack([sheets.rule(self._width, FAINT, 0.4), sheets.space(4), line, sheets.space(5)]))
         return blocks
 
     def verification(self) -> list[Block]:
@@ -301,9 +301,9 @@ class _Sections:
         inner = self._width - 28
         blocks = self._page(inner)
         for title, step in steps:
-            blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), paper.space(7)]
+            blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), sheets.space(7)]
         blocks.append(self._text(head, _HASH, inner))
-        whole = paper.panel(paper.stack(blocks), self._width, TINT, 14)
+        whole = sheets.panel(sheets.stack(blocks), self._width, TINT, 14)
         return [*self._section(say("verify")), whole]
 
     # --- parts of sections
@@ -321,15 +321,15 @@ class _Sections:
         beside = width - _CODE_SIDE - 14
         blocks = [
             self._text(self._say("verify.page"), _STRONG, beside),
-            paper.linked(self._text(address, _HASH, beside), beside, address),
-            paper.space(3),
+            sheets.linked(self._text(address, _HASH, beside), beside, address),
+            sheets.space(3),
             self._text(self._say("verify.page.step"), _BODY, beside),
         ]
-        return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(blocks, gap=1))]), paper.space(11)]
+        return [sheets.row([(0, code), (_CODE_SIDE + 14, sheets.stack(blocks, gap=1))]), sheets.space(11)]
 
     def _section(self, title: str) -> list[Block]:
-        heading = paper.stack([paper.space(20), self._text(title, _SECTION), paper.space(8)])
-        return [paper.keep_with_next(heading)]
+        heading = sheets.stack([sheets.space(20), self._text(title, _SECTION), sheets.space(8)])
+        return [sheets.keep_with_next(heading)]
 
     def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
         consent = party.consent or {}
@@ -412,9 +412,9 @@ class _Sections:
                 continue
             waiting.append(self._fact(label, value, half - 14))
             if len(waiting) == 2:
-                rows.append(paper.row([(0, waiting[0]), (half, waiting[1])]))
+                rows.append(sheets.row([(0, waiting[0]), (half, waiting[1])]))
                 waiting = []
-        return paper.stack([*rows, *waiting], gap=6)
+        return sheets.stack([*rows, *waiting], gap=6)
 
     def _values(self, party: PartySummary) -> list[Block]:
         """What the party filled in, two fields beside each other; pictures small, files by name and hash."""
@@ -434,14 +434,14 @@ class _Sections:
                     or self._unnamed(entry.field.type, counts[entry.field.type])
                 )
                 label = self._text(self._label(title), _LABEL, self._width / 2 - 14, longest=120)
-                cells.append(paper.stack([label, shown], gap=2))
+                cells.append(sheets.stack([label, shown], gap=2))
         half = self._width / 2 - 6
         pairs = [cells[index : index + 2] for index in range(0, len(cells), 2)]
         blocks = []
         for pair in pairs:
-            line = paper.row([(index * half, cell) for index, cell in enumerate(pair)])
-            blocks.append(paper.barred(paper.stack([line, paper.space(7)]), FAINT))
-        return [paper.space(4), *blocks]
+            line = sheets.row([(index * half, cell) for index, cell in enumerate(pair)])
+            blocks.append(sheets.barred(sheets.stack([line, sheets.space(7)]), FAINT))
+        return [sheets.space(4), *blocks]
 
     def _shown(self, entry: FieldValue) -> Block | None:
         width = self._width / 2 - 14
@@ -455,13 +455,13 @@ class _Sections:
             reason = self._reasons.get(entry.field.uuid)
             if picture is None or reason is None:
                 return picture
-            return paper.stack(
+            return sheets.stack(
                 [picture, self._text(self._say("value.reason", reason=reason), _BODY, width, longest=300)], gap=3
             )
         if entry.field.type == FieldType.FILE:
             files = [self._files[uuid] for uuid in uuids if uuid in self._files]
             lines = [
-                paper.stack(
+                sheets.stack(
                     [
                         self._text(file.filename, _BODY, width, longest=200),
                         self._text(_halved(file.file.sha256), _SMALL_HASH, width),
@@ -469,7 +469,7 @@ class _Sections:
                 )
                 for file in files
             ]
-            return paper.stack(lines, gap=3) if lines else None
+            return sheets.stack(lines, gap=3) if lines else None
         if entry.field.type == FieldType.CHECKBOX:
             return self._text(self._say("value.checked"), _BODY, width) if entry.value else None
         if entry.field.type == FieldType.VERIFICATION:
@@ -577,10 +577,10 @@ class _Sections:
         return self._say("change.quoted", value=readable(text, 160))
 
     def _hash(self, label: str, digest: str) -> Block:
-        return paper.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
+        return sheets.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
 
     def _fact(self, label: str, value: str, width: float) -> Block:
-        return paper.stack(
+        return sheets.stack(
             [self._text(self._label(label), _LABEL, width), self._text(value, _BODY, width, longest=1_000)], gap=2
         )
 
@@ -612,11 +612,11 @@ class _Sections:
             return self._say("way.identity_provider", issuer=entry.get("issuer"))
         return self._say(f"way.{kind}") if f"way.{kind}" in self._messages else kind
 
-    def _text(self, text: str, style: Style, width: float | None = None, longest: int = paper.LONGEST_TEXT) -> Block:
+    def _text(self, text: str, style: Style, width: float | None = None, longest: int = sheets.LONGEST_TEXT) -> Block:
         content = _cleaned(text, longest)
         if self._messages.direction == "rtl":  # each paragraph runs so; a name or a hash keeps its own direction in it
             content = "\n".join(f"{_RIGHT_TO_LEFT}{line}" for line in content.split("\n"))
-        return paper.text(content, style, self._width if width is None else width)
+        return sheets.text(content, style, self._width if width is None else width)
 
     def _time(self, moment: datetime) -> str:
         return values.printed_time(moment, self._request.account.time_zone, self._request.account.locale)
@@ -636,7 +636,7 @@ def _furniture(say: Section, name: str, submission_id: int, canvas: Canvas, numb
     canvas.text(page, width - margin - page.width, 13)
 
 
-def _cleaned(text: object, longest: int = paper.LONGEST_TEXT) -> str:
+def _cleaned(text: object, longest: int = sheets.LONGEST_TEXT) -> str:
     """Text of strangers as it can be printed; a sentence of ours is, with what was filled in, already."""
     if isinstance(text, Sentence):
         return text if len(text) <= longest else f"{text[: longest - 1]}…"

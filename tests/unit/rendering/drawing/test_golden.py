@@ -14,7 +14,8 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageChops, ImageFilter, ImageStat
 
-from services.rendering.jobs.drawing import canvas, fields, fill, places
+from services.rendering.jobs.drawing import fields, fill, places
+from services.rendering.jobs.paper import canvas
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, visible_page
 from services.rendering.jobs.sealing.reading import text_in
 from services.rendering.jobs.text import layout

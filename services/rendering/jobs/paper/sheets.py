@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pikepdf
 from pikepdf import Array, Dictionary
 
-from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.paper.canvas import Canvas
 from services.rendering.jobs.pdf.geometry import Matrix, Rectangle, VisiblePage
 from services.rendering.jobs.pictures.image_objects import NotAPicture, PictureEmbedder
 from services.rendering.jobs.text.layout import Color, FontEmbedder, Style, layout, undrawable

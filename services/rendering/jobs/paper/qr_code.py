@@ -5,8 +5,8 @@ from itertools import groupby
 
 import segno
 
-from services.rendering.jobs.drawing.canvas import Canvas
-from services.rendering.jobs.drawing.paper import Block
+from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.sheets import Block
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.text.layout import BLACK, Color
 

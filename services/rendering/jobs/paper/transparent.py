@@ -9,7 +9,7 @@ import pypdfium2.raw as pdfium_raw
 from pikepdf import Array, Dictionary, Name
 from PIL import Image
 
-from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.paper.canvas import Canvas
 
 
 class Window(NamedTuple):
