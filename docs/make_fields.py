@@ -41,7 +41,7 @@ from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import Style, draw, layout
-from services.submissions.rules import filling
+from services.submissions.rules.values import filling
 from services.templates.rules.domain import DocumentFields, Limits, define
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -21,7 +21,7 @@ from services.submissions.planning.creation import Limits
 from services.submissions.planning.plan import Plan
 from services.submissions.planning.preparing import Prepared, Preparer
 from services.submissions.reading import queries
-from services.submissions.rules import variables
+from services.submissions.rules.values import variables
 from services.submissions.site import Site
 
 MOST, MOST_SUBMITTERS = 100, 1_000

@@ -27,7 +27,7 @@ from services.submissions.commands.submitters import Change
 from services.submissions.models import SnapshotRow, SubmitterRow
 from services.submissions.planning.plan import Basis, Plan
 from services.submissions.planning.preparing import Bus, check_texts
-from services.submissions.rules import filling, placeholders
+from services.submissions.rules.values import filling, placeholders
 from services.submissions.storage import branding
 from services.submissions.storage.identity_checks import VERIFIED
 

@@ -29,8 +29,10 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.planning import invites
 from services.submissions.planning.creation import LINK, Limits
 from services.submissions.reading import present, queries
-from services.submissions.rules import confirming, domain, filling, formats, offers, placeholders, providers
+from services.submissions.rules import confirming, domain, providers
 from services.submissions.rules.domain import FormState
+from services.submissions.rules.parties import offers
+from services.submissions.rules.values import filling, formats, placeholders
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
 from services.submissions.storage.one_time_codes import Challenge

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from contracts.fields import conditions
 from contracts.fields import values as rules
 from contracts.types import Area, Condition, FieldDefinition
-from services.submissions.rules import filling, formats
+from services.submissions.rules.values import filling, formats
 from tests.browser.conftest import OpenPage
 from tests.browser.forms import field, one_signer
 from tests.support.services.suite import RunningSuite

@@ -30,7 +30,8 @@ from services.submissions.evidence import statements
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
-from services.submissions.rules import addresses, domain
+from services.submissions.rules import domain
+from services.submissions.rules.parties import addresses
 from services.submissions.rules.providers import certsign_of, signed_without_news
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, store, trail

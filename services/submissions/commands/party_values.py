@@ -11,7 +11,7 @@ from services.submissions.evidence.sealing import signing
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
-from services.submissions.rules import filling
+from services.submissions.rules.values import filling
 from services.submissions.storage import store
 
 

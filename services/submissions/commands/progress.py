@@ -19,8 +19,9 @@ from contracts.runtime.bus.outbox import emit
 from contracts.types import Account
 from services.submissions.outgoing.announce import Announcement, announce
 from services.submissions.reading import progress
-from services.submissions.rules import addresses, domain
+from services.submissions.rules import domain
 from services.submissions.rules.domain import Refused
+from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, rates, store, trail
 from services.submissions.storage.one_time_codes import EMAIL, TOO_MANY_FROM_HERE, TOO_MANY_SENT, Challenge, Judged

@@ -30,8 +30,9 @@ from services.submissions.planning import creation
 from services.submissions.planning.creation import LINK
 from services.submissions.planning.plan import Plan
 from services.submissions.planning.preparing import Prepared
-from services.submissions.rules import addresses, variables
 from services.submissions.rules.domain import FormState
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import variables
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, rates, store, trail

@@ -17,7 +17,8 @@ from contracts.runtime.bus.outbox import emit
 from services.submissions.commands import erasing
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import reminders
-from services.submissions.rules import addresses, naming
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import naming
 from services.submissions.storage import identity_checks, one_time_codes, phone_drawings, store, trail
 from services.submissions.storage.store import LoadedSubmission
 

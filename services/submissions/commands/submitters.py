@@ -26,10 +26,12 @@ from services.submissions.planning.code_requirements import (
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
-from services.submissions.rules import addresses, domain, filling, overrides
+from services.submissions.rules import domain, overrides
 from services.submissions.rules.domain import Refused
 from services.submissions.rules.identity_requirements import check_identity_change_available
-from services.submissions.rules.naming import labels
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import filling
+from services.submissions.rules.values.naming import labels
 from services.submissions.site import Site
 from services.submissions.storage import branding, confirmations, identity_checks, store, trail
 from services.submissions.storage.repeats import once

@@ -23,7 +23,7 @@ from services.submissions.commands import submissions
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning import creation, one_off, plan
 from services.submissions.planning.preparing import adopted
-from services.submissions.rules import variables
+from services.submissions.rules.values import variables
 from services.submissions.storage.access import require_writer
 
 Basis = TypeVar("Basis", Composition, TemplateSnapshot)

@@ -14,7 +14,7 @@ from contracts.rpc.submissions.api import NewSubmission, NewSubmitter
 from contracts.rpc.submissions.form import CompleteForm, ConsentAsked
 from contracts.types import iso
 from services.submissions.models import SubmitterRow
-from services.submissions.rules import addresses
+from services.submissions.rules.parties import addresses
 from services.submissions.storage import trail
 
 LONGEST_TEXT = 1_000

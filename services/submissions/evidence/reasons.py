@@ -9,7 +9,7 @@ from typing import Any
 
 from contracts.errors import ServiceError
 from contracts.types import FieldDefinition, FieldType
-from services.submissions.rules.filling import Faults, refuse
+from services.submissions.rules.values.filling import Faults, refuse
 
 
 def offered(field: FieldDefinition) -> list[str]:

@@ -24,7 +24,8 @@ from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
 from services.submissions.evidence import told_parties
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from services.submissions.reading import present
-from services.submissions.rules import confirming, filling, placeholders
+from services.submissions.rules import confirming
+from services.submissions.rules.values import filling, placeholders
 from services.submissions.site import Site
 from services.submissions.storage import branding, trail
 

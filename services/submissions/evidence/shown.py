@@ -19,8 +19,8 @@ from contracts.fields.kinds import UNTOUCHABLE
 from contracts.types import FieldDefinition, SubmitterStatus
 from services.submissions.evidence import consent
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
-from services.submissions.rules import placeholders
-from services.submissions.rules.filling import person
+from services.submissions.rules.values import placeholders
+from services.submissions.rules.values.filling import person
 
 VERSION = 1
 _TOKEN = re.compile(r"([0-9a-f]{1,16})\.([0-9a-f]{64})")

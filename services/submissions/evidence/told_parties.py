@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from contracts.types import SubmitterStatus, iso
 from services.submissions.models import SubmissionRow, SubmitterRow, TrailRow
-from services.submissions.rules import addresses
+from services.submissions.rules.parties import addresses
 from services.submissions.storage import trail
 
 _VISITS = (trail.VIEW_FORM, trail.START_FORM, trail.COMPLETE_FORM)

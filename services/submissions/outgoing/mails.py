@@ -21,7 +21,8 @@ from contracts.types import Account, DocumentLink, FieldType
 from services.submissions.evidence import statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.reading import present
-from services.submissions.rules import addresses, preferences
+from services.submissions.rules import preferences
+from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
 from services.submissions.storage import branding
 from services.submissions.storage.store import LoadedSubmission

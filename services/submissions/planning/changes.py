@@ -10,7 +10,7 @@ from contracts.fields.kinds import UNTOUCHABLE
 from contracts.problems import Problems
 from contracts.types import STATIC_TYPES, FieldDefinition
 from services.submissions.models import SubmitterRow
-from services.submissions.rules import formats, naming, placeholders
+from services.submissions.rules.values import formats, naming, placeholders
 
 _ODD_NUMBER = re.compile(r"[0-9]e[+-]?[0-9]|-0\.0")
 """PostgreSQL gives such numbers back in another form, and the hash of a line is that of its text. Within a text it does no harm

@@ -28,11 +28,13 @@ from services.submissions.planning.code_requirements import (
     code_requirements,
 )
 from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
-from services.submissions.rules import addresses, confirming, merging, preferences, roles, variables
+from services.submissions.rules import confirming, preferences
 from services.submissions.rules.identity_requirements import check_identity_available
-from services.submissions.rules.naming import keeping_names, labels
 from services.submissions.rules.overrides import OverrideRequest, Overrides, template_defaults
 from services.submissions.rules.overrides import plan_overrides as planned_overrides
+from services.submissions.rules.parties import addresses, merging, roles
+from services.submissions.rules.values import variables
+from services.submissions.rules.values.naming import keeping_names, labels
 from services.submissions.storage import branding
 
 LINK = "link"

@@ -17,7 +17,7 @@ from contracts.types import Party, SubmitterStatus
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.planning.plan import PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
-from services.submissions.rules.addresses import BadAddress, email, name, phone
+from services.submissions.rules.parties.addresses import BadAddress, email, name, phone
 from services.submissions.storage import store, trail
 from services.submissions.storage.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.storage.store import LoadedSubmission

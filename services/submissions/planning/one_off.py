@@ -12,7 +12,7 @@ from contracts.rpc.templates import ComposeDocuments, Composition
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.plan import Plan
-from services.submissions.rules import variables
+from services.submissions.rules.values import variables
 
 
 def refuse_early(command: rpc.CreateOneOff) -> None:

@@ -12,7 +12,7 @@ from contracts.runtime.data.lists.listing import Conditions, Listing, Span
 from contracts.runtime.data.lists.page import stored_id
 from contracts.types import Actor, Role, SubmissionStatus
 from services.submissions.models import COMPLETION_GROUP, SubmissionRow, SubmitterRow, TemplateRow
-from services.submissions.rules.addresses import searchable
+from services.submissions.rules.parties.addresses import searchable
 from services.submissions.storage import store
 from services.submissions.storage.access import templates_visible_to, visible_to
 

@@ -32,7 +32,7 @@ from contracts.types import (
     TemplateReference,
     iso,
 )
-from services.submissions.rules import formats, naming
+from services.submissions.rules.values import formats, naming
 from services.submissions.site import FileLinks, file_name
 
 

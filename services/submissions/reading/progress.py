@@ -15,7 +15,8 @@ from contracts.runtime.data.epoch import epoch_of
 from contracts.types import Account, Actor, SealingStatus, SubmissionStatus
 from services.submissions.models import SubmitterRow, TrailRow
 from services.submissions.reading import present, queries
-from services.submissions.rules import addresses, preferences, progress
+from services.submissions.rules import preferences, progress
+from services.submissions.rules.parties import addresses
 from services.submissions.rules.progress import PartyState
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, store, trail

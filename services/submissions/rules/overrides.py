@@ -16,7 +16,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.rules.identity_requirements import READ_ONLY
-from services.submissions.rules.naming import FieldIndex
+from services.submissions.rules.values.naming import FieldIndex
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 

@@ -7,8 +7,8 @@ from typing import Any
 from contracts.fields.preferences import MAIL_TOGGLES
 from contracts.problems import Problems
 from contracts.types import Account, Order
-from services.submissions.rules import offers
-from services.submissions.rules.addresses import BadAddress, emails
+from services.submissions.rules.parties import offers
+from services.submissions.rules.parties.addresses import BadAddress, emails
 
 CODES = ("require_email_2fa", "require_phone_2fa")
 CERTSIGN = "certsign_sign_enabled"

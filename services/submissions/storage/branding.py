@@ -16,8 +16,8 @@ from contracts.rpc.rendering import FieldValue, FilledAttachment
 from contracts.rpc.submissions.api import NewSubmission, NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldType
 from services.submissions.models import SubmitterRow
-from services.submissions.rules import addresses
 from services.submissions.rules.overrides import Source
+from services.submissions.rules.parties import addresses
 
 PICTURES = {"logo_url": "logo", "stamp_url": "stamp"}
 

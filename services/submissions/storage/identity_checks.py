@@ -18,7 +18,7 @@ from contracts.rpc.submissions.form import FormField
 from contracts.rpc.submissions.identity import ProvedIdentity, StartIdentityCheck
 from contracts.types import FieldType
 from services.submissions.models import IdentityCheckRow, SubmitterRow
-from services.submissions.rules import filling
+from services.submissions.rules.values import filling
 from services.submissions.storage import rates, store
 from services.submissions.storage.rates import Rate
 

@@ -29,7 +29,7 @@ from contracts.rpc.submissions.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.database import for_update
 from services.submissions.models import CodeRow
-from services.submissions.rules import addresses
+from services.submissions.rules.parties import addresses
 from services.submissions.storage import rates
 from services.submissions.storage.rates import Rate
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
 from contracts.runtime.monitoring import observe
-from services.submissions.rules import addresses
+from services.submissions.rules.parties import addresses
 from services.submissions.settings import Settings
 from services.submissions.storage import rates
 from services.submissions.storage.rates import Rate

@@ -23,7 +23,8 @@ from services.submissions.models import (
     SubmitterRow,
     TemplateRow,
 )
-from services.submissions.rules import addresses, confirming, domain
+from services.submissions.rules import confirming, domain
+from services.submissions.rules.parties import addresses
 from services.submissions.storage.access import require_writer, visible_to
 
 R = TypeVar("R", SubmitterRow, AttachmentRow)

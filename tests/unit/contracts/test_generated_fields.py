@@ -10,7 +10,7 @@ from contracts.fields import checker, values
 from contracts.fields.kinds import ATTACHED, KINDS
 from contracts.fields.rules import LARGEST_NUMBER
 from contracts.types import FieldDefinition, FieldType
-from services.submissions.rules import filling
+from services.submissions.rules.values import filling
 from tests.unit.contracts.test_field_doors import at_override, at_template, definition
 
 always_the_same = settings(max_examples=500, derandomize=True, deadline=None)

@@ -13,7 +13,8 @@ from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import FieldInput
 from contracts.types import Area, FieldDefinition, PageSize, Party
 from services.submissions.planning import creation, plan
-from services.submissions.rules import filling, overrides
+from services.submissions.rules import overrides
+from services.submissions.rules.values import filling
 from services.templates.rules.domain import Definition, DocumentFields, Limits, extended, redefine
 from tests.support.material.submissions import NOW, create_command, field, template
 from tests.support.material.submissions import Limits as SubmissionLimits

@@ -10,8 +10,10 @@ from contracts.errors import ServiceError
 from contracts.fields.date_formats import parsed_date
 from contracts.problems import Problems
 from contracts.types import Account, FieldDefinition
-from services.submissions.rules import addresses, formats, naming, placeholders, preferences
-from services.submissions.rules import variables as documents_variables
+from services.submissions.rules import preferences
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import formats, naming, placeholders
+from services.submissions.rules.values import variables as documents_variables
 from services.submissions.site import Site, file_name
 from services.submissions.storage.store import new_slug
 from tests.support.material.submissions import create_command, template

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.types import Area, Condition, FieldDefinition, FieldType
-from services.submissions.rules import filling
+from services.submissions.rules.values import filling
 from tests.support.material.submissions import field as a_field
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

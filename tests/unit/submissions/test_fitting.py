@@ -14,7 +14,7 @@ from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.text import fonts
 from services.submissions import fitting
 from services.submissions.planning import creation
-from services.submissions.rules.filling import Signing
+from services.submissions.rules.values.filling import Signing
 from tests.support.material.submissions import Limits, create_command, template
 from tests.support.material.submissions import field as form_field
 from tests.support.rendering.drawing import area, field_value, party, request, stored

@@ -9,7 +9,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Account, Area, Condition
 from services.submissions.planning import creation, plan
-from services.submissions.rules import merging
+from services.submissions.rules.parties import merging
 from tests.support.material.submissions import NOW, Limits, create_command, field, template
 
 

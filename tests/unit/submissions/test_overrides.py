@@ -8,7 +8,8 @@ from contracts.errors import ServiceError
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition
-from services.submissions.rules import naming, overrides
+from services.submissions.rules import overrides
+from services.submissions.rules.values import naming
 from tests.support.material.submissions import field as a_field
 
 THERE = "0b3e7c1a-5d7e-4b58-9c7f-0f5c1e6a2d11"

@@ -7,7 +7,7 @@ import pytest
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Party
-from services.submissions.rules.roles import matched, with_observers
+from services.submissions.rules.parties.roles import matched, with_observers
 
 PARTIES = [Party(uuid="1", name="Buyer"), Party(uuid="2", name=" Seller"), Party(uuid="3", name="Witness")]
 

@@ -13,8 +13,10 @@ from contracts.runtime.bus.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.models import SubmitterRow
 from services.submissions.planning.creation import LINK
-from services.submissions.rules import addresses, domain, filling
+from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import filling
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import branding, one_time_codes, phone_caps, rates, store, trail

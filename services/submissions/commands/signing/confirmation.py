@@ -36,10 +36,11 @@ from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning.creation import Limits
 from services.submissions.reading import present, queries
-from services.submissions.rules import confirming, domain, filling, providers
+from services.submissions.rules import confirming, domain, providers
 from services.submissions.rules.confirming import KeptConfirmation, Stage
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.providers import KeptCertsign
+from services.submissions.rules.values import filling
 from services.submissions.site import Site
 from services.submissions.storage import confirmations, store, trail
 from services.submissions.storage.repeats import once

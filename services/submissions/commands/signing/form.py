@@ -25,8 +25,10 @@ from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import present, queries
-from services.submissions.rules import addresses, confirming, domain, filling
+from services.submissions.rules import confirming, domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import addresses
+from services.submissions.rules.values import filling
 from services.submissions.site import Site
 from services.submissions.storage import confirmations, identity_checks, store, trail
 from services.submissions.storage.repeats import once

@@ -18,8 +18,9 @@ from services.submissions.commands.signing.codes import lock_passed
 from services.submissions.commands.signing.form import refused_for_page, seen
 from services.submissions.models import IdentityCheckRow, SubmitterRow
 from services.submissions.outgoing.announce import Announcement, announce
-from services.submissions.rules import addresses, domain
+from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
 from services.submissions.storage import identity_checks, store, trail
 from services.submissions.storage.identity_checks import VERIFIED

@@ -21,8 +21,9 @@ from services.submissions.models import AttachmentRow, PhoneDrawingRow, Submitte
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
-from services.submissions.rules import addresses, domain
+from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
 from services.submissions.storage import branding, phone_drawings, store, trail
 from services.submissions.storage.repeats import once

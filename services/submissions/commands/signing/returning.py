@@ -22,8 +22,10 @@ from services.submissions.models import SubmitterRow
 from services.submissions.outgoing import announce, reminders
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.reading import queries
-from services.submissions.rules import domain, offers, placeholders
+from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import offers
+from services.submissions.rules.values import placeholders
 from services.submissions.site import Site
 from services.submissions.storage import store, trail
 from services.submissions.storage.repeats import once

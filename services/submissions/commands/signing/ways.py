@@ -22,8 +22,10 @@ from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning import changes
 from services.submissions.planning.creation import LINK
-from services.submissions.rules import addresses, domain, filling, offers
+from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
+from services.submissions.rules.parties import addresses, offers
+from services.submissions.rules.values import filling
 from services.submissions.site import Site
 from services.submissions.storage import identity_checks, one_time_codes, rates, store, trail
 from services.submissions.storage.rates import Rate

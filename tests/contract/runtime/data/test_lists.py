@@ -20,7 +20,7 @@ from contracts.runtime.data.lists import page as paging
 from contracts.types import Actor, Role
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.reading import lists, queries
-from services.submissions.rules.addresses import searchable
+from services.submissions.rules.parties.addresses import searchable
 from tests.load import lists as benchmark
 from tests.support.material.submissions import NOW, SITE
 from tests.support.servers.postgres import PrivatePostgres

@@ -14,7 +14,7 @@ from contracts.fields import values as rules
 from contracts.fields.kinds import ATTACHED
 from contracts.formats.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
-from services.submissions.rules import placeholders
+from services.submissions.rules.values import placeholders
 
 Faults = list[tuple[FieldDefinition, str]]
 

@@ -13,7 +13,7 @@ from contracts.fields.date_formats import has_time
 from contracts.fields.rules import PLACEHOLDER
 from contracts.fields.values import moment_text
 from contracts.types import FieldDefinition, FieldType
-from services.submissions.rules.formats import formatted_date
+from services.submissions.rules.values.formats import formatted_date
 
 
 def has_placeholder(value: Any) -> bool:

@@ -1,0 +1,1 @@
+"""Who takes part: roles, addresses, and what a party may do beside signing. Pure."""
