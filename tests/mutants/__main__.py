@@ -23,7 +23,7 @@ TESTS = [
     *(
         f"tests/unit/rendering/{name}.py"
         for name in (
-            *("test_confirming", "test_differences", "test_domain", "drawing/test_paper", "stamping/test_stages"),
+            *("test_confirming", "test_differences", "test_domain", "stamping/test_stages"),
             *("tags/test_grammar", "tags/test_values", "tags/test_tags"),
             *("stamping/test_free_places", "stamping/test_rules"),
         )

@@ -1,5 +1,5 @@
 """What a field may say about itself is answered alike by every call that takes it, and no signer gets a field that no value
-satisfies. The whole table is in ``tests/unit/contracts/test_field_doors.py``; here some of it goes through HTTP."""
+satisfies. The whole table is in ``tests/unit/contracts/fields/test_field_doors.py``; here some of it goes through HTTP."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from contracts.fields.kinds import ATTACHED, KINDS
 from contracts.fields.rules import LARGEST_NUMBER
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.rules.values import filling
-from tests.unit.contracts.test_field_doors import at_override, at_template, definition
+from tests.unit.contracts.fields.test_field_doors import at_override, at_template, definition
 
 always_the_same = settings(max_examples=500, derandomize=True, deadline=None)
 """Those that are run in CI are those that are run here; more are tried by hand, with ``derandomize`` off."""

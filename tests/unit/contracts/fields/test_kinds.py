@@ -15,7 +15,7 @@ from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldContent, FieldType
 from services.rendering.jobs.html.fields import SIZES
 from services.rendering.jobs.tags.grammar import ATTRIBUTES, parse_tag
 
-FORM = Path(__file__).resolve().parents[3] / "services/gateway/pages/static/form"
+FORM = Path(__file__).resolve().parents[4] / "services/gateway/pages/static/form"
 
 
 def test_every_type_has_a_row() -> None:
