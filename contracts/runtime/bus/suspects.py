@@ -54,8 +54,8 @@ class Suspects:
         return self._removed(_end, key)
 
     def forget(self, key: str) -> bool:
-        """Remove what is known of the event, because it is done with; False when the database does not take it now. What is left
-        behind is removed after a day."""
+        """Remove what is known of the event, because it is done with; False when the database does not take it now. What is
+        left behind is removed after a day."""
         return self._removed(_forget, key)
 
     def _removed(self, statement: Callable[[Session, str], None], key: str) -> bool:
