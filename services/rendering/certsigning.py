@@ -29,6 +29,14 @@ CERTIFICATE_CHANGED = "certificate_changed"
 """The failure of a job of which some documents were signed with a certificate that the provider no longer has."""
 
 
+UNKNOWN = "nobody knows what came of the first try with these settings: the provider may have refused and counted it"
+"""Why settings are not tried again whose try had no end, because its process was killed."""
+
+
+class NotAgain(Exception):
+    """Settings are not tried by themselves any more, the message says why."""
+
+
 class TakenOver(Exception):
     """The attempt is no longer the one under way: what it was about to write is not written."""
 
@@ -119,10 +127,14 @@ def prepared_keys(row: CertsignJob) -> list[str]:
 # --- settings that are tried once ------------------------------------------------------------------------------------------
 
 
-def take_turn(session: Session, settings_mark: str, process: str, now: datetime) -> bool | None:
+def take_turn(
+    session: Session, settings_mark: str, process: str, now: datetime, *, once: bool = False
+) -> bool | None:
     """Try these settings, unless another process does so now. True: they are known to work, and anybody may use them. False:
-    it is this process's turn. None: it is another's."""
-    trial = {"settings_mark": settings_mark, "works": False, "tried_by": process, "tried_until": now + TRIED_FOR}
+    it is this process's turn. None: it is another's. ``once``: the provider may count the try, so that there is no other one
+    before ``end_turn`` tells what came of it. Raises NotAgain."""
+    turn = {"tried_by": process, "tried_until": now + TRIED_FOR, "problem": UNKNOWN if once else None}
+    trial = {"settings_mark": settings_mark, "works": False, **turn}
     begun = insert_into(session, CertsignTrial).values(**trial).on_conflict_do_nothing()
     if session.execute(begun.returning(CertsignTrial.settings_mark)).first():
         return False
@@ -132,7 +144,10 @@ def take_turn(session: Session, settings_mark: str, process: str, now: datetime)
         return True
     if row.tried_by not in (None, process) and row.tried_until > now:
         return None
-    row.tried_by, row.tried_until = process, now + TRIED_FOR
+    if row.problem is not None:
+        raise NotAgain(row.problem)
+    for name, value in turn.items():
+        setattr(row, name, value)
     return False
 
 
@@ -142,10 +157,19 @@ def is_known_to_work(session: Session, settings_mark: str) -> bool:
     return trial is not None and trial.works
 
 
-def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool) -> None:
-    """Others may use these settings (``works``), or try them. They are forgotten when nobody has tried them for long."""
-    this = CertsignTrial.settings_mark == settings_mark
-    session.execute(sa.update(CertsignTrial).where(this).values(works=works, tried_by=None, tried_until=now))
+def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool, problem: str | None = None) -> None:
+    """Others may use these settings (``works``), or try them, unless there is a ``problem``. They are forgotten when nobody has
+    tried them for long."""
+    known = {"works": works, "tried_by": None, "tried_until": now, "problem": problem}
+    noted = insert_into(session, CertsignTrial).values(settings_mark=settings_mark, **known)
+    session.execute(noted.on_conflict_do_update(index_elements=["settings_mark"], set_=known))
+
+
+def note_problem(session: Session, settings_mark: str, now: datetime, problem: str, *, refused: bool) -> None:
+    """A person has tried these settings, and they may have been ``refused`` and counted. What is known to work stays so
+    otherwise."""
+    if refused or not is_known_to_work(session, settings_mark):
+        end_turn(session, settings_mark, now, works=False, problem=problem)
 
 
 def forget_trials(session: Session, now: datetime) -> None:
@@ -284,8 +308,11 @@ def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -
     if row.failure == CERTIFICATE_CHANGED:
         _forget_signings(session, row)
         row.prepared_for = None
-    for refused in session.scalars(sa.select(CertsignJob).where(CertsignJob.provider == order.provider)):
+    of_provider = CertsignJob.provider == order.provider
+    for refused in session.scalars(sa.select(CertsignJob).where(of_provider)):
         refused.counted = False
+    marks = sa.select(CertsignJob.settings_mark).where(of_provider, CertsignJob.settings_mark.is_not(None))
+    session.execute(sa.update(CertsignTrial).where(CertsignTrial.settings_mark.in_(marks)).values(problem=None))
     row.order, row.provider = order.model_dump(mode="json"), order.provider
     if row.state == "due" and row.leased_until is not None:
         return  # it is being tried just now; the next attempt does as ``order`` says

@@ -107,7 +107,8 @@ class CertsignJob(DueRow, Base):
 class CertsignTrial(Base):
     """Settings that a permission was asked for with, named by ``settings_mark``: until one attempt has shown that they work
     (``works``) no other process tries them, since a provider counts what it refuses. ``tried_by`` does so until
-    ``tried_until``."""
+    ``tried_until``. ``problem``: they were tried, and may have been refused and counted: nobody tries them again before a person
+    wants that."""
 
     __tablename__ = "certsign_trials"
 
@@ -115,6 +116,7 @@ class CertsignTrial(Base):
     works: Mapped[bool] = mapped_column(sa.Boolean)
     tried_by: Mapped[str | None] = mapped_column(sa.String(36))
     tried_until: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    problem: Mapped[str | None] = mapped_column(sa.Text)
 
 
 class CertsignSigning(Base):

@@ -12,6 +12,7 @@ from services.rendering.protocol import Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForChecks, host_of, settings_of
+from services.rendering.sealing.credentials import mark_of, may_have_counted, tried_once
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 
@@ -48,7 +49,7 @@ class CertsignChecks:
             signatory = self._signatory(settings, credential)
             known = {"subject": signatory.subject, "valid_to": signatory.valid_to}
             found = found.model_copy(update=known)
-            problem = self._sign(provider, credential, signatory) if request.sign and not by_signers else None
+            problem = self._sign(settings, provider, credential, signatory) if request.sign and not by_signers else None
         except ProviderFailed as failed:
             problem = failed.message
         except JobRefused as refused:
@@ -61,13 +62,22 @@ class CertsignChecks:
         anchors = [*self._workshop.provider_anchors, *anchors_of(settings)]
         return self._workshop.renderer.check_chain(credential.chain, credential.mechanisms, anchors, now())
 
-    def _sign(self, provider: CertificateProvider, credential: Credential, signatory: Signatory) -> str | None:
-        """What is wrong, None when a signature was made that holds."""
+    def _sign(
+        self, settings: CertsignSettings, provider: CertificateProvider, credential: Credential, signatory: Signatory
+    ) -> str | None:
+        """What is wrong, None when a signature was made that holds. Submissions know by it whether PIN and codes are right."""
         mechanism, key = signatory.mechanism, f"check-{uuid7()}"
         hashes = (os.urandom(int(mechanism.hash.removeprefix("sha")) // 8),)
-        grant = provider.authorize(credential, hashes, mechanism, _LABEL, idempotency_key=f"{key}-authorize")
+        mark = mark_of(settings, self._secret)
+        try:
+            grant = provider.authorize(credential, hashes, mechanism, _LABEL, idempotency_key=f"{key}-authorize")
+        except ProviderFailed as failed:
+            if failed.counts or (tried_once(settings, provider) and may_have_counted(failed)):
+                self._database.write(certsigning.note_problem, mark, now(), failed.message, refused=failed.counts)
+            raise
         if isinstance(grant, Pending):
             return _PERSON if grant.poll_after is None else None
+        self._database.write(certsigning.end_turn, mark, now(), works=True)
         signatures = provider.sign(credential, grant, hashes, mechanism, idempotency_key=f"{key}-sign")
         if not isinstance(signatures, Pending):  # else it is at work, which is all that can be told now
             self._workshop.renderer.check_signatures(signatory.chain[0], mechanism, hashes, signatures)

@@ -25,7 +25,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.rendering import certsigning, commands
-from services.rendering.certsigning import CERTIFICATE_CHANGED, Prepared, TakenOver
+from services.rendering.certsigning import CERTIFICATE_CHANGED, NotAgain, Prepared, TakenOver
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import CertsignJob, CertsignSigning
 from services.rendering.protocol import Signatory
@@ -48,7 +48,9 @@ from services.rendering.sealing.credentials import (
     keepable,
     kept_credential,
     mark_of,
+    may_have_counted,
     roomy_assurance,
+    tried_once,
 )
 from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.settings import Settings
@@ -70,6 +72,9 @@ OLDEST = Gauge(
 
 _SOON = timedelta(seconds=2)
 _SHORTEST_POLL, _LONGEST_POLL = timedelta(seconds=2), timedelta(seconds=30)
+_TRIED_ONCE = (
+    "PIN and one-time codes are tried once, until it is known that they are right: look at the provider, then have it tried again"
+)
 _PERSON_NEEDED = "the provider wants a person to confirm it, and a seal is made when nobody is there"
 
 
@@ -280,11 +285,11 @@ class CertsignWork:
     def _authorize(
         self, run: _Run, mark: str, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
     ) -> Grant | Pending:
-        """Ask for it; never with what the provider has refused and counted."""
+        """Ask for it; never with what the provider has refused and counted, or may have."""
+        once = tried_once(run.settings, run.provider)
         with self._trying.turn(mark) as known_to_work:
-            if not known_to_work:
-                self._refuse_unless_tried_here(mark)
-            elif not (run.works or self._database.read(certsigning.is_known_to_work, mark)):
+            works = known_to_work or self._tried_here(mark, once=once)
+            if known_to_work and not (run.works or self._database.read(certsigning.is_known_to_work, mark)):
                 self._trying.failed(mark)  # they were refused in another process since
                 raise _Later(_SOON)
             try:
@@ -300,21 +305,30 @@ class CertsignWork:
                 if failed.counts:
                     self._trying.failed(mark)
                     self._database.write(certsigning.note_refusal, run.row, failed.message)
-                if failed.counts or not known_to_work:
+                if once and not works and may_have_counted(failed):
+                    self._database.write(certsigning.end_turn, mark, now(), works=False, problem=failed.message)
+                    raise failed if failed.counts else _unclear(failed) from failed
+                if failed.counts or not works:
                     self._database.write(certsigning.end_turn, mark, now(), works=False)
                 raise
-            if not known_to_work:
+            if not works:
                 # In this order: who is let on by the first looks for the second.
                 self._database.write(certsigning.end_turn, mark, now(), works=True)
-                self._trying.succeeded(mark)
+            self._trying.succeeded(mark)
             return answer
 
-    def _refuse_unless_tried_here(self, mark: str) -> None:
-        """Nobody in this process tries these settings; nor does another process, and nobody was refused."""
+    def _tried_here(self, mark: str, *, once: bool) -> bool:
+        """Nobody in this process tries these settings; nor does another process, and nobody was refused. True where another
+        process has shown that they work."""
         self._refuse_where_refused(mark)
-        if self._database.write(certsigning.take_turn, mark, self._process, now()) is None:
+        try:
+            turn = self._database.write(certsigning.take_turn, mark, self._process, now(), once=once)
+        except NotAgain as error:
+            raise ProviderFailed("refused_before", f"{error} ({_TRIED_ONCE})", retryable=False) from error
+        if turn is None:
             raise _Later(_SOON)
         self._refuse_where_refused(mark)
+        return turn
 
     def _refuse_where_refused(self, mark: str) -> None:
         if (refusal := self._database.read(certsigning.refusal_of, mark)) is not None:
@@ -377,6 +391,10 @@ class _Trying:
 
     def failed(self, mark: str) -> None:
         self._known.discard(mark)
+
+
+def _unclear(failed: ProviderFailed) -> ProviderFailed:
+    return ProviderFailed("unclear", f"{failed.message} ({_TRIED_ONCE})", retryable=False)
 
 
 def _label(request: SealRequest) -> str:

@@ -45,6 +45,9 @@ _ROOM_FOR_TIME_STAMP, _ROOM_TO_SPARE = 16 * 1024, 4 * 1024
 _VOID = {"grant_expired", "grant_used", "grant_refused"}
 """What an adapter calls it when the permission is worth nothing (any more) and another one can be had."""
 
+_UNCLEAR = {"no_answer", "unavailable", "bad_answer", "invalid_request", "not_authorized"}
+"""Failures after which nobody knows whether the provider has looked at PIN and code."""
+
 Row = TypeVar("Row", CertsignJob, Confirmation)
 Signing = CertsignSigning | ConfirmationSigning
 
@@ -75,6 +78,18 @@ def mark_of(settings: CertsignSettings, secret: str) -> str:
     """Names settings without telling anything of them."""
     text = settings.model_dump_json().encode()
     return hmac.new(secret.encode(), b"certsign settings " + text, "sha256").hexdigest()
+
+
+def tried_once(settings: CertsignSettings, provider: CertificateProvider) -> bool:
+    """Whether settings have what a provider counts when it is wrong, each time that it is sent. Who keeps the keys of requests
+    takes the same one for the same try."""
+    return not provider.idempotent and bool(settings.authorization.pin or settings.authorization.totp)
+
+
+def may_have_counted(failed: ProviderFailed) -> bool:
+    """Whether a PIN or a code may have been refused, and counted: it says so, its answer was lost or is none, or its words are
+    not among those that are known."""
+    return failed.counts or failed.code in _UNCLEAR
 
 
 def opened(secret: str, purpose: str, sealed: str | None) -> str | None:

@@ -16,11 +16,12 @@ from contracts.events import (
     DocumentsSealed,
     Erased,
 )
+from contracts.providers import CertsignOrder
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.rendering import background, certsigning, commands, queries
-from services.rendering.models import CertsignJob, CertsignSigning, SealJob
+from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
 from services.rendering.sealing import certsign_work
@@ -281,6 +282,95 @@ def test_a_refusal_that_counts_is_not_had_again_after_a_kill(suite: Suite) -> No
     suite.run()
     assert suite.key.calls["authorize"] == 1
     assert [state.status for state in suite.states()] == ["failed"]
+
+
+def with_pin(suite: Suite) -> CertsignOrder:
+    """The order of an account whose settings have a PIN, at a provider without keys of requests, as CSC's are."""
+    suite.key.idempotent = False
+    return ordered(suite.key.own, authorization={"type": "none", "pin": "4711"})
+
+
+def nobody_tries_any_more(suite: Suite) -> None:
+    """As if whoever tried settings, and was killed, had begun long ago."""
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    suite.database.write(lambda session: session.execute(sa.update(CertsignTrial).values(tried_until=past)))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lost,
+        refuse("unavailable", "the provider answered 504", retryable=True),
+        refuse("bad_answer", "the provider's answer is not JSON"),
+        refuse("invalid_request", "the provider answered 400 (Die Geheimzahl stimmt nicht)"),
+        refuse("not_authorized", "the provider does not let us (Zugriff verweigert)"),
+    ],
+    ids=["lost", "504", "no JSON", "other words", "other words, 401"],
+)
+def test_a_pin_that_may_have_been_refused_is_tried_once(suite: Suite, fault: Callable[[], None]) -> None:
+    """The provider counts what it refuses, whether its answer comes through or not, and in whatever words."""
+    suite.key.before["authorize"] = [fault] * 9
+    certsign = with_pin(suite)
+    for number in range(3):
+        asked(suite, seal_id=f"seal-{number + 1}", certsign=certsign)
+    for _ in range(3):
+        suite.run()
+        suite.restart()
+        suite.pass_time()
+    assert suite.key.calls["authorize"] == 1
+    assert [state.status for state in suite.states()] == ["failed"] * 3
+    assert all("tried once" in (state.message or "") for state in suite.states())
+    suite.key.before["authorize"] = []
+    retried(suite, certsign)
+    suite.run()
+    assert suite.sealed().seal_id == "seal-1"
+
+
+def test_a_pin_that_is_known_to_be_right_is_sent_again_when_an_answer_is_lost(suite: Suite) -> None:
+    certsign = with_pin(suite)
+    asked(suite, certsign=certsign)
+    suite.run()
+    for number in (2, 3):
+        suite.restart()
+        suite.key.after["authorize"] = [lost]
+        asked(suite, seal_id=f"seal-{number}", certsign=certsign)
+        suite.run()
+        suite.pass_time()
+        suite.run()
+    assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
+    assert "failed" not in {state.status for state in suite.states()}
+
+
+@pytest.mark.parametrize("code", ["unreachable", "not_called", "busy"])
+def test_a_pin_that_nobody_has_looked_at_is_sent_later(suite: Suite, code: str) -> None:
+    suite.key.before["authorize"] = [refuse(code, "the provider is away", retryable=True)] * 2
+    asked(suite, certsign=with_pin(suite))
+    for _ in range(3):
+        suite.run()
+        suite.restart()
+        suite.pass_time()
+    assert suite.sealed()
+    assert suite.key.calls["authorize"] == 3
+
+
+@KILLED
+@pytest.mark.parametrize("moment", ["before note_refusal", "before end_turn"])
+def test_a_pin_is_not_sent_again_when_the_process_was_killed_before_it_wrote_down_the_refusal(
+    suite: Suite, moment: str
+) -> None:
+    suite.key.before["authorize"] = [refuse("wrong_pin", "the provider does not accept the PIN", counts=True)] * 2
+    certsign = with_pin(suite)
+    for number in range(2):
+        asked(suite, seal_id=f"seal-{number + 1}", certsign=certsign)
+    killed_when(suite, moment)
+    suite.restart()
+    suite.run()
+    assert suite.key.calls["authorize"] == 1
+    nobody_tries_any_more(suite)
+    suite.pass_time()
+    suite.run()
+    assert suite.key.calls["authorize"] == 1
+    assert [state.status for state in suite.states()] == ["failed"] * 2
 
 
 def test_a_provider_is_asked_again_for_a_day_then_a_person_has_to(suite: Suite) -> None:

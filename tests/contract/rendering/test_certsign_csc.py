@@ -203,6 +203,29 @@ def test_a_wrong_pin_is_tried_once(suite: Suite, provider: Provider) -> None:
     assert suite.sealed().seal_id == "seal-4", "the credential is not locked"
 
 
+def test_a_pin_that_an_admin_has_tried_is_known_to_be_wrong_or_right(
+    database: Database, workshop: Workshop, suite: Suite, provider: Provider
+) -> None:
+    pin = provider.signing.account.pin
+    wrong = by_csc(provider, "pin", authorization={"pin": "000000" if pin != "000000" else "1"})
+    right = by_csc(provider, "pin", authorization={"pin": pin})
+    checks = CertsignChecks(database, workshop, Providers(Outbound(LOOPBACK)).open, LINK_SECRET)
+    problem = checks.check(CheckCertsign(settings=wrong.settings, sign=True)).problem
+    assert problem is not None
+    assert checks.check(CheckCertsign(settings=right.settings, sign=True)).problem is None
+    asked(suite, seal_id="seal-1", certsign=wrong)
+    suite.run()
+    (state,) = suite.states()
+    assert (state.status, provider.signing.wrong_pins("pin")) == ("failed", 0), "nobody has sent it since"
+    assert problem in (state.message or "")
+    provider.faults.set([Fault("lost", "credentials/authorize", times=1)])
+    asked(suite, seal_id="seal-2", certsign=right)
+    for _ in range(2):
+        suite.run()
+        suite.pass_time()
+    assert suite.sealed().seal_id == "seal-2", "a lost answer is nothing where it is known to be right"
+
+
 def test_a_wrong_pin_is_tried_once_by_all_processes_together_on_postgresql(
     postgres: PrivatePostgres, tmp_path: Path, keys: Path, workshop: Workshop
 ) -> None:
