@@ -127,9 +127,7 @@ def prepared_keys(row: CertsignJob) -> list[str]:
 # --- settings that are tried once ------------------------------------------------------------------------------------------
 
 
-def take_turn(
-    session: Session, settings_mark: str, process: str, now: datetime, *, once: bool = False
-) -> bool | None:
+def take_turn(session: Session, settings_mark: str, process: str, now: datetime, *, once: bool = False) -> bool | None:
     """Try these settings, unless another process does so now. True: they are known to work, and anybody may use them. False:
     it is this process's turn. None: it is another's. ``once``: the provider may count the try, so that there is no other one
     before ``end_turn`` tells what came of it. Raises NotAgain."""

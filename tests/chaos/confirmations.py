@@ -10,8 +10,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -38,43 +37,13 @@ from tests.support.rendering.confirming import (
     signed_hashes,
     two_signers,
 )
-from tests.support.rendering.provider_suite import Killed
+from tests.support.rendering.provider_suite import mortal
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.seal_jobs import settings, told
 from tests.support.servers import csc_provider
 from tests.support.services.migrated import migrated
 
-KILLED = 0.04
 _STEPS = 400
-
-
-@contextmanager
-def mortal(suite: ConfirmSuite, chance: random.Random, rate: float) -> Iterator[list[str]]:
-    """The process may be killed before and after each transaction and each file that it writes; the places where it was."""
-    database, blobs, names = suite.database, suite.blobs, list[str]()
-    write, put = database.write, blobs.put
-
-    def around(really: Any, name: Callable[..., str]) -> Any:
-        def called(*arguments: Any, **more: Any) -> Any:
-            if chance.random() < rate:
-                names.append(f"before {name(*arguments)}")
-                raise Killed(names[-1])
-            result = really(*arguments, **more)
-            if chance.random() < rate:
-                names.append(f"after {name(*arguments)}")
-                raise Killed(names[-1])
-            return result
-
-        return called
-
-    database.write = around(write, lambda use_case, *_: getattr(use_case, "__name__", "write"))  # type: ignore[method-assign]
-    blobs.put = around(put, lambda *_: "put")  # type: ignore[method-assign]
-    try:
-        yield names
-    finally:
-        del database.write, blobs.put  # type: ignore[attr-defined]
-        suite.dead()
-        suite.restart()
 
 
 def walk(
@@ -91,7 +60,7 @@ def walk(
         name, rounds, attempts = f"n{number}-{signer}-0", 1, 0
         suite.ask(_order(request, certsign, name, signer, counting), event_id=f"due {name}")
         for _ in range(_STEPS):
-            with mortal(suite, chance, KILLED) as names:
+            with mortal(suite, chance) as names:
                 suite.run()
             killed += names
             breaker._breakers.clear()
@@ -115,7 +84,7 @@ def walk(
         counting.append(name)
     seal_ordered(suite.database, request.model_copy(update={"confirmations": counting}), f"seal {number}")
     for _ in range(_STEPS):
-        with mortal(suite, chance, KILLED) as names:
+        with mortal(suite, chance) as names:
             suite.run()
         killed += names
         suite.pass_time()

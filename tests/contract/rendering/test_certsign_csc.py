@@ -1,6 +1,7 @@
 """Seal jobs whose documents the local provider signs, by CSC over HTTP, with its faults, on SQLite and PostgreSQL."""
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from tests.chaos.lost_answers import by_csc
 from tests.support.rendering import seal_jobs, stamp_orders
 from tests.support.rendering.certificates_at_providers import RemoteKey
 from tests.support.rendering.certificates_at_providers import order as ordered
-from tests.support.rendering.provider_suite import Suite, asked, what_was_signed
+from tests.support.rendering.provider_suite import KILLED, Suite, asked, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig, seal_request
 from tests.support.rendering.stamp_orders import issuer, stamp_keys
@@ -367,7 +368,8 @@ def test_the_connection_is_tried_for_an_admin(
     assert "cannot be read" in elsewhere.problem
 
 
-def test_one_answer_in_ten_is_lost(
+@KILLED
+def test_one_answer_in_ten_is_lost_and_processes_are_killed(
     database: Database, blobs: BlobStore, workshop: Workshop, tmp_path: Path, issuer: StampIssuer
 ) -> None:
     """``python -m tests.chaos.lost_answers 200`` does more of it."""
@@ -377,5 +379,6 @@ def test_one_answer_in_ten_is_lost(
         issuer.fail("lost_stamp", rate=lost_answers.LOST)
         suite = lost_answers.suite_of(database, blobs, workshop, tmp_path)
         lost_answers.submit(suite, provider, issuer, runs)
-        lost_answers.settle(suite, runs)
+        killed = lost_answers.settle(suite, runs, random.Random(1))
         assert lost_answers.wrong(suite, provider, issuer, runs) == []
+        assert killed

@@ -2,9 +2,11 @@
 
 import hashlib
 import io
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import pikepdf
 import pytest
@@ -41,6 +43,9 @@ from tests.support.rendering.sealing import seal_request
 
 KILLED = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 """The thread of an attempt that is killed ends with that."""
+
+DEATHS = 0.04
+"""How often a process is killed at each place where it may be, in walks at random."""
 
 
 class Suite:
@@ -141,6 +146,15 @@ class Suite:
         loop.finish()
         return busy
 
+    def dead(self) -> None:
+        """Others know that the process is dead."""
+
+        def free(session: Any) -> None:
+            for row in (CertsignJob, SealJob, StampedSeal, DutyStamp):
+                session.execute(sa.update(row).values(leased_until=None, leased_by=None))
+
+        self.database.write(free)
+
     def pass_time(self) -> None:
         """What waits for a later attempt is due now."""
 
@@ -216,6 +230,46 @@ class Killed(BaseException):
     """As if the process had ended here."""
 
 
+class Mortal(Protocol):
+    """The background work of one process: ``dead`` lets others know that it was killed, ``restart`` is the next one."""
+
+    database: Database
+    blobs: BlobStore
+
+    def dead(self) -> None: ...
+
+    def restart(self) -> None: ...
+
+
+@contextmanager
+def mortal(suite: Mortal, chance: random.Random, rate: float = DEATHS) -> Iterator[list[str]]:
+    """The process may be killed before and after each transaction and each file that it writes; the places where it was."""
+    database, blobs, names = suite.database, suite.blobs, list[str]()
+    write, put = database.write, blobs.put
+
+    def around(really: Any, name: Callable[..., str]) -> Any:
+        def called(*arguments: Any, **more: Any) -> Any:
+            if chance.random() < rate:
+                names.append(f"before {name(*arguments)}")
+                raise Killed(names[-1])
+            result = really(*arguments, **more)
+            if chance.random() < rate:
+                names.append(f"after {name(*arguments)}")
+                raise Killed(names[-1])
+            return result
+
+        return called
+
+    database.write = around(write, lambda use_case, *_: getattr(use_case, "__name__", "write"))  # type: ignore[method-assign]
+    blobs.put = around(put, lambda *_: "put")  # type: ignore[method-assign]
+    try:
+        yield names
+    finally:
+        del database.write, blobs.put  # type: ignore[attr-defined]
+        suite.dead()
+        suite.restart()
+
+
 class Arrows:
     """Every moment between two effects outside: a kill is possible in each. ``at`` None: nothing is killed, all are counted."""
 
@@ -257,10 +311,5 @@ def killed_when(suite: Suite, at: int | str | None) -> list[str]:
     """Run until the process is killed, then let others know that it is dead; returns which moments there were."""
     with Arrows(suite, at) as arrows:
         suite.run()
-
-    def dead(session: Any) -> None:
-        for row in (CertsignJob, SealJob, StampedSeal, DutyStamp):
-            session.execute(sa.update(row).values(leased_until=None, leased_by=None))
-
-    suite.database.write(dead)
+    suite.dead()
     return arrows.names
