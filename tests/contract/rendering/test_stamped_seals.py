@@ -1,9 +1,11 @@
 """Seal jobs whose files get duty stamps, on SQLite and PostgreSQL: the real adapter against an issuer that sells them."""
 
+import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pikepdf
 import pytest
 import sqlalchemy as sa
 
@@ -33,7 +35,7 @@ from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, seals, stages
 from tests.support.files.pdf_files import document, line
-from tests.support.rendering import stamp_orders
+from tests.support.rendering import drawing, stamp_orders
 from tests.support.rendering.certificates_at_providers import RemoteKey
 from tests.support.rendering.certificates_at_providers import order as by_provider
 from tests.support.rendering.provider_suite import KILLED, Suite, killed_when, what_was_signed
@@ -396,12 +398,48 @@ def test_a_stamp_without_room_is_told_and_the_documents_go_without(suite: Suite,
     assert issuer.books.sold == {}
 
 
+def stamp_in(data: bytes) -> tuple[int, list[float]]:
+    """The page (from 1) on which the last signature of a file is seen, and its corners in the page's own points."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        look = pdf.Root.AcroForm.Fields[-1]
+        pages = [page for page in pdf.pages if look.objgen in [one.objgen for one in page.get("/Annots", [])]]
+        assert len(pages) == 1
+        return pages[0].index + 1, [float(corner) for corner in look.Rect]
+
+
 def test_a_stamp_lies_where_it_was_ordered(suite: Suite, issuer: StampIssuer) -> None:
-    places = [StampPosition(document_index=0, page=2, x=300, y=50)]
-    asked(suite, contract_pdf(2), dutystamp=ordered(issuer, positions=places))
+    """In what comes back from the provider, too; on a turned and cropped page from the corner that people see."""
+    turned = document(line("Theirs"), media=(-50, -20, 545, 822), rotate=90, crop=(30, 40, 500, 700))
+    places = [StampPosition(document_index=0, page=2, x=300, y=50), StampPosition(document_index=1, x=100, y=30)]
+    asked(suite, contract_pdf(2), turned, dutystamp=ordered(issuer, positions=places), values=[])
     suite.run()
-    (stamp,) = suite.stamps()[-1].stamps
-    assert (stamp.page, stamp.x, stamp.y) == (2, 300, 50)
+    shown = [(one.document_index, one.page, one.x, one.y) for one in suite.stamps()[-1].stamps]
+    assert shown == [(0, 2, 300, 50), (1, 1, 100, 30)]
+    first, second = (stamp_in(suite.blobs.get(one.file)) for one in suite.sealed().documents)
+    assert (first[0], second[0]) == (2, 1)
+    assert first[1] == pytest.approx([300, 50, 372, 122], abs=0.5)
+    assert second[1] == pytest.approx([398, 140, 470, 212], abs=0.5)
+
+
+def test_a_stamp_without_a_place_finds_one(suite: Suite, issuer: StampIssuer) -> None:
+    """At a field for stamps, else on the signature, else at the foot of the last page; on each document its own."""
+    signatures = [drawing.area(0.2, 0.3, 0.2, 0.1, attachment_uuid=uuid) for uuid in ("d0", "d1")]
+    values = [
+        drawing.field_value("dutystamp", None, drawing.area(0.5, 0.5, 0.2, 0.1, attachment_uuid="d0"), name="Meterai"),
+        drawing.field_value("signature", "a1", *signatures, name="Signature"),
+    ]
+    files = [document(line("x"), media=(0, 0, 500, 700)) for _ in range(2)]
+    asked(
+        suite, *files, document(line("y"), line("z"), media=(0, 0, 500, 700)), dutystamp=ordered(issuer), values=values
+    )
+    suite.run()
+    found = [stamp_in(suite.blobs.get(one.file)) for one in suite.sealed().documents]
+    middles = [((left + right) / 2, (bottom + top) / 2) for _, (left, bottom, right, top) in found]
+    assert middles[0] == pytest.approx((300, 315), abs=0.5), "the middle of the field for stamps"
+    assert middles[1] == pytest.approx((150, 455), abs=0.5), "the middle of the signature"
+    assert found[2][0] == 2
+    assert middles[2][0] > 250
+    assert middles[2][1] < 100
 
 
 def test_an_erased_submission_leaves_no_kept_files(suite: Suite, issuer: StampIssuer, tmp_path: Path) -> None:
