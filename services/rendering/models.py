@@ -107,8 +107,8 @@ class CertsignJob(DueRow, Base):
 class CertsignTrial(Base):
     """Settings that a permission was asked for with, named by ``settings_mark``: until one attempt has shown that they work
     (``works``) no other process tries them, since a provider counts what it refuses. ``tried_by`` does so until
-    ``tried_until``. ``problem``: they were tried, and may have been refused and counted: nobody tries them again before a person
-    wants that."""
+    ``tried_until``. ``problem``: they were tried, and may have been refused and counted; nobody tries them again before a
+    person wants that."""
 
     __tablename__ = "certsign_trials"
 

@@ -72,7 +72,7 @@ OLDEST = Gauge(
 
 _SOON = timedelta(seconds=2)
 _SHORTEST_POLL, _LONGEST_POLL = timedelta(seconds=2), timedelta(seconds=30)
-_TRIED_ONCE = "PIN and one-time codes are tried once, until it is known that they are right: look at the provider, then have it tried again"
+_TRIED_ONCE = "a PIN that is not known to be right is tried once: look at the provider, then have it tried again"
 _PERSON_NEEDED = "the provider wants a person to confirm it, and a seal is made when nobody is there"
 
 

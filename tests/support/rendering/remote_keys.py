@@ -1,6 +1,7 @@
 """A provider's certificates and keys in this process, for tests of what is done with remote signatures."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,13 +71,24 @@ def issue(
     issuer_is_ca: bool = True,
     issuer_kind: str = "p256",
     digest: Any = None,
+    purposes: Sequence[x509.ObjectIdentifier] = (),
 ) -> Issued:
     """A chain of three whose first is of a key of that ``kind``."""
     root_key, issuer_key, key = new_key("p384"), new_key(issuer_kind), new_key(kind)
     early = NOW - timedelta(days=4000)
     root = _certificate("Root", root_key, "Root", root_key, early, NOW + timedelta(days=9000), ca=True)
     issuer = _certificate("Issuing CA", issuer_key, "Root", root_key, early, issuer_until, ca=issuer_is_ca)
-    leaf = _certificate("Acme Remote Seal", key, "Issuing CA", issuer_key, since, until, signing=signing, digest=digest)
+    leaf = _certificate(
+        "Acme Remote Seal",
+        key,
+        "Issuing CA",
+        issuer_key,
+        since,
+        until,
+        signing=signing,
+        digest=digest,
+        purposes=purposes,
+    )
     return Issued(key, (leaf, issuer, root))
 
 
@@ -91,6 +103,7 @@ def _certificate(
     ca: bool = False,
     signing: bool = True,
     digest: Any = None,
+    purposes: Sequence[x509.ObjectIdentifier] = (),
 ) -> x509.Certificate:
     builder = (
         x509.CertificateBuilder()
@@ -116,6 +129,8 @@ def _certificate(
             critical=True,
         )
     )
+    if purposes:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
     return builder.sign(issuer_key, digest or hashes.SHA256())
 
 

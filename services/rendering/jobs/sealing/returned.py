@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from pyhanko_certvalidator import CertificateValidator, ValidationContext
 from pyhanko_certvalidator.errors import PathBuildingError, PathError, ValidationError
 
@@ -31,6 +31,14 @@ _MOST_CERTIFICATES = 10
 _LARGEST_CERTIFICATE = 32 * 1024
 _FITTING = {"secp256r1": "sha256", "secp384r1": "sha384", "secp521r1": "sha512"}
 """A hash that is shorter than the curve weakens it, a longer one is cut."""
+
+_ELSEWHERE = {
+    ExtendedKeyUsageOID.SERVER_AUTH,
+    ExtendedKeyUsageOID.CLIENT_AUTH,
+    ExtendedKeyUsageOID.TIME_STAMPING,
+    ExtendedKeyUsageOID.OCSP_SIGNING,
+}
+"""Purposes that are not the signing of documents. People's cards have certificates for clients alone."""
 
 
 # --- the chain ------------------------------------------------------------------------------------------------------------
@@ -116,12 +124,17 @@ def _in_words(error: Exception) -> str:
 
 
 def _check_usage(leaf: x509.Certificate) -> None:
-    try:
+    """RFC 5280, 4.2.1.3 and 4.2.1.12: without these extensions there is no restriction."""
+    with suppress(x509.ExtensionNotFound):
         usage = leaf.extensions.get_extension_for_class(x509.KeyUsage).value
-    except x509.ExtensionNotFound:
-        return  # RFC 5280, 4.2.1.3: no restriction
-    if not (usage.digital_signature or usage.content_commitment):
-        raise Refused("the provider's certificate is not for signatures")
+        if not (usage.digital_signature or usage.content_commitment):
+            raise Refused("the provider's certificate is not for signatures")
+    with suppress(x509.ExtensionNotFound):
+        purposes = set(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+        if purposes <= _ELSEWHERE and purposes != {ExtendedKeyUsageOID.CLIENT_AUTH}:
+            raise Refused(
+                "the provider's certificate is for servers, time-stamps or OCSP answers and not for documents"
+            )
 
 
 def _check_strength(one: asn1_x509.Certificate) -> None:

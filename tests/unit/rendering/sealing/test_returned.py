@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures, choose
@@ -17,6 +19,8 @@ from tests.support.rendering.remote_keys import NOW, Issued, issue, new_key
 
 RSA, PSS, EC = Mechanism("rsa"), Mechanism("rsa-pss"), Mechanism("ecdsa")
 ALL = [Mechanism(name, digest) for name in ("rsa", "rsa-pss", "ecdsa") for digest in ("sha256", "sha384", "sha512")]
+DOCUMENT_SIGNING = x509.ObjectIdentifier("1.3.6.1.5.5.7.3.36")
+"""RFC 9336."""
 KEYS = ["rsa-2048", "rsa-3072", "p256", "p384", "p521"]
 
 
@@ -84,6 +88,8 @@ REFUSED: dict[str, tuple[Callable[[], Issued], Callable[[Issued], Sequence[bytes
     "its issuer expired": (lambda: issue("p256", issuer_until=NOW - timedelta(days=1)), lambda one: one.encoded, "expired"),
     "its issuer is no CA": (lambda: issue("p256", issuer_is_ca=False), lambda one: one.encoded, "is not a CA"),
     "not for signatures": (lambda: issue("p256", signing=False), lambda one: one.encoded, "not for signatures"),
+    "for a server": (lambda: issue("p256", purposes=[ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), lambda one: one.encoded, "for servers"),
+    "for time-stamps": (lambda: issue("p256", purposes=[ExtendedKeyUsageOID.TIME_STAMPING]), lambda one: one.encoded, "for servers"),
     "a short key": (lambda: issue("rsa-1024"), lambda one: one.encoded, "1024 bits"),
     "a short key above": (lambda: issue("p256", issuer_kind="rsa-1024"), lambda one: one.encoded, "1024"),
     "an odd curve": (lambda: issue("p192"), lambda one: one.encoded, "not accepted|no way to sign"),
@@ -101,6 +107,21 @@ def test_nothing_is_signed_with_what_is_not_relied_on(case: str) -> None:
         check_chain(given(one), ALL, [issue("p256").root, one.root], NOW)
     assert len(str(caught.value)) < 400
     check_chain(issue("p256").encoded, ALL, [issue("p256").root], NOW)
+
+
+@pytest.mark.parametrize(
+    "purposes",
+    [
+        [ExtendedKeyUsageOID.EMAIL_PROTECTION, ExtendedKeyUsageOID.CLIENT_AUTH],
+        [ExtendedKeyUsageOID.CLIENT_AUTH],
+        [ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE],
+        [DOCUMENT_SIGNING],
+        [DOCUMENT_SIGNING, ExtendedKeyUsageOID.SERVER_AUTH],
+    ],
+)
+def test_what_is_for_documents_or_may_be_signs(purposes: list[x509.ObjectIdentifier]) -> None:
+    one = issue("p256", purposes=purposes)
+    assert check_chain(one.encoded, [EC], [one.root], NOW).chain == one.encoded
 
 
 def test_a_root_that_is_not_trusted_is_none() -> None:
