@@ -1,4 +1,4 @@
-"""Chaos: load and faults at random, then the invariants I1 to I12. Ends with 1 when one does not hold.
+"""Chaos: load and faults at random, then the invariants I1 to I13. Ends with 1 when one does not hold.
 
 python -m tests.chaos                                   a suite of its own, SQLite, one process each, 3 minutes
 python -m tests.chaos --database postgresql             PostgreSQL and S3, two of each process

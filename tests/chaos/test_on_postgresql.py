@@ -1,4 +1,4 @@
-"""Faults on PostgreSQL and S3 with two of each process: the invariants I1 to I12 hold."""
+"""Faults on PostgreSQL and S3 with two of each process: the invariants I1 to I13 hold."""
 
 from pathlib import Path
 
@@ -25,3 +25,4 @@ def test_nothing_is_lost_and_nothing_is_done_twice(workspace: Path) -> None:
     report = short_run(workspace / "chaos-postgresql", "postgresql", seed=SEED, leave_out=AS_ON_SQLITE)
     assert report.clean, report.text()
     assert report.counts["completed"] > 2, report.text()
+    assert report.counts["of these by providers"] > 0, report.text()

@@ -1,4 +1,4 @@
-"""Each kind of fault once, on SQLite with one process each: the invariants I1 to I12 hold."""
+"""Each kind of fault once, on SQLite with one process each: the invariants I1 to I13 hold."""
 
 from pathlib import Path
 
@@ -17,3 +17,4 @@ def test_nothing_is_lost_and_nothing_is_done_twice(workspace: Path) -> None:
     report = short_run(workspace / "chaos-sqlite", "sqlite", seed=SEED)
     assert report.clean, report.text()
     assert report.counts["completed"] > 2, report.text()
+    assert report.counts["of these by providers"] > 0, report.text()

@@ -1,4 +1,4 @@
-"""What must hold whatever was done to the suite: I1 to I12, one function each. A violation is a line that says what and where.
+"""What must hold whatever was done to the suite: I1 to I13, one function each. A violation is a line that says what and where.
 
 They look at the outside (the API, what receivers and mail servers got, what the poller saw), and where the databases can be
 read also at what is left in them.
@@ -392,6 +392,26 @@ def sealed(evidence: Evidence) -> Violations:
                 yield f"submission {agreement.submission_id}: there is no audit trail"
             else:
                 yield from _verified(evidence, agreement, trail)
+
+
+@invariant("I13 providers")
+def provided(evidence: Evidence) -> Violations:
+    """What a provider was to sign and another one to stamp has one signature of the one, over what was authorised, and one stamp
+    of the other; and nothing was signed or bought besides."""
+    providers = evidence.world.providers
+    if providers is None:
+        return
+    files = []
+    for agreement in evidence.finished:
+        submission = evidence.submissions.get(agreement.submission_id or 0)
+        if not agreement.provided or submission is None or submission["status"] != "completed":
+            continue  # I3 tells of it
+        data = _file(evidence, submission["documents"][0]["url"])
+        if data is None:
+            yield f"submission {agreement.submission_id}: its sealed file cannot be had"
+            continue
+        files.append((submission, data))
+    yield from providers.wrong(files)
 
 
 def _file(evidence: Evidence, url: str) -> bytes | None:

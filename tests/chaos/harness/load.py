@@ -67,6 +67,8 @@ class Agreement:
     """``created``, ``Seller``, ``Buyer``."""
     begun: list[str] = dataclasses.field(default_factory=list)
     given_up: str | None = None
+    provided: bool = False
+    """A provider signs it, and another one stamps it, once all have signed."""
     uploaded: tuple[int, str] | None = None
     """A template of its own: id, and SHA-256 of the file as it was first given back."""
 
@@ -244,6 +246,8 @@ class Load:
             body = {"url": address + path, "events": SUBSCRIBED, "secret": {"X-Chaos": self.token}}
             self.webhooks[path] = self.client.ask("POST", "/api/webhooks", body, what="webhook", key=str(uuid.uuid4()))
         self.template_id = self._template("Agreement of chaos", agreement_pdf())["id"]
+        if self.world.providers is not None:
+            self.client.ask("PUT", "/api/account", self.world.providers.account(), what="providers")
 
     def start(self) -> None:
         for thread in (*self._makers, *self._watchers):
@@ -271,15 +275,18 @@ class Load:
         body = {"name": name, "documents": [document]}
         return self.client.ask("POST", "/api/templates/pdf", body, what="template", key=str(uuid.uuid4()))
 
-    def _make(self, number: int) -> None:
-        lot = random.Random(f"{self._seed}/{number}")
+    def _make(self, signer: int) -> None:
+        lot = random.Random(f"{self._seed}/{signer}")
         while not self._stopping.is_set():
             draw = lot.random()
+            number = next(self._numbers)
+            provided = self.world.providers is not None and number % 2 == 0
             agreement = Agreement(
-                number=next(self._numbers),
+                number=number,
                 token=self.token,
                 preserved=lot.random() < 0.5,
-                plan="decline" if draw < 0.08 else "leave" if draw < 0.12 else "complete",
+                plan="complete" if provided or draw > 0.24 else "decline" if draw < 0.16 else "leave",
+                provided=provided,
             )
             self.journal.agreements.append(agreement)
             try:
@@ -320,6 +327,8 @@ class Load:
         ]
         order = "preserved" if agreement.preserved else "random"
         body = {"template_id": template_id, "submitters": submitters, "order": order}
+        if agreement.provided:
+            body |= {"certsign": {"enabled": True}, "dutystamp": {"enabled": True}}
         made = self.client.ask("POST", "/api/submissions", body, what="create", key=f"chaos-{agreement.mark}")
         agreement.submission_id = made[0]["submission_id"]
         agreement.submitters = {each["role"]: each["id"] for each in made}

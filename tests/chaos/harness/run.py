@@ -23,6 +23,8 @@ from tests.support.services.suite import wait_until
 SETTLE_WITHIN = 180.0
 """Seconds. Invariant I3 gives 60, and 120 after the broker or the database was away; it is for a machine of its own."""
 BETWEEN = (0.5, 5.0)
+_PATIENT_FOR = 10
+"""How often it is looked whether all is settled, a second apart, before those who wait for a provider have waited long enough."""
 AFTERWARDS = 3.0
 """Seconds after a broker is back until connections to it are made again."""
 
@@ -30,7 +32,7 @@ _UNSETTLED = {
     "outbox": "SELECT count(*) FROM outbox",
     "submissions": "SELECT count(*) FROM submissions WHERE sealing_status = 'sealing'",
     "mails": "SELECT count(*) FROM mails WHERE state = 'due'",
-    "seal_jobs": "SELECT count(*) FROM seal_jobs WHERE state = 'due'",
+    "seal_jobs": "SELECT count(*) FROM seal_jobs WHERE state IN ('due', 'waiting')",
     "arrivals": "SELECT count(*) FROM arrivals",
     "deliveries": "SELECT count(*) FROM deliveries WHERE outcome IS NULL AND attempts < 2",
 }
@@ -225,9 +227,12 @@ def _run_commands(plan: Plan, evidence: Evidence, report: Report, say: Say) -> N
 def settled(world: World, evidence: Evidence, within: float) -> list[str]:
     """Wait until nothing is left to be done; what is left when the time is over. Twice in a row, or it was between two steps."""
     deadline = time.monotonic() + within
-    calm = 0
+    calm, looked = 0, 0
     while True:
         left = _left(world, evidence)
+        looked += 1
+        if left and looked % _PATIENT_FOR == 0:
+            world.let_time_go_by()
         calm = 0 if left else calm + 1
         if calm == 3 or time.monotonic() > deadline:
             return left
@@ -289,6 +294,7 @@ def _counts(evidence: Evidence, messages: Messages | None) -> dict[str, int]:
     return {
         "agreements": len(journal.agreements),
         "completed": len(evidence.finished),
+        "of these by providers": sum(each.provided for each in evidence.finished),
         "calls": len(journal.calls),
         "calls without an answer": sum(call.status is None for call in journal.calls),
         "503": sum(call.status == 503 for call in journal.calls),

@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
 from deploy.services import ROOT, SERVICES
 from deploy.suite import Program, SuiteFailed
+from tests.chaos.harness.providers import LocalProviders, let_time_go_by
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.object_store import ObjectStore
 from tests.support.servers.postgres import PrivatePostgres
@@ -55,6 +56,8 @@ class World:
     receiver_host: str = "127.0.0.1"
     secrets: dict[str, str] = field(default_factory=dict)
     """What must never be in a log, by name."""
+    providers: LocalProviders | None = None
+    """Those that sign and stamp some of the agreements."""
 
     def rows(self, service: str, query: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """What a query of one database gives; sqlalchemy's errors when it cannot be reached."""
@@ -73,6 +76,9 @@ class World:
     def memory(self) -> dict[str, int]:
         """Resident bytes by process, as far as they can be seen."""
         return {}
+
+    def let_time_go_by(self) -> None:
+        """For those who wait for a provider; as far as that can be done."""
 
 
 def _engine(url: str) -> sa.Engine:
@@ -221,7 +227,7 @@ class OwnWorld(World):
             self.suite.stop()
         if self._watcher:
             self._watcher.join(10)
-        for part in (*self.proxies.values(),):
+        for part in (*self.proxies.values(), *([self.providers] if self.providers else ())):
             part.close()
         if self.store:
             self.store.stop()
@@ -246,6 +252,10 @@ class OwnWorld(World):
                 status = Path(f"/proc/{program.process.pid}/status").read_text()
                 found[name] = int(status.split("VmRSS:")[1].split()[0]) * 1024
         return found
+
+    def let_time_go_by(self) -> None:
+        with contextlib.suppress(sa.exc.SQLAlchemyError):  # the next time, then
+            let_time_go_by(self.databases["rendering"])
 
     def alive_again(self, within: float = 600.0) -> None:
         """Wait until every part is up and the suite calls itself ready. A process that ends meanwhile, as at a step that was
@@ -303,8 +313,10 @@ class OwnWorld(World):
         assert self.mails is not None
         self.mails.start()
         self.proxies["mail"] = TcpProxy(self.mails.port)
+        self.providers = LocalProviders(self.folder / "providers")
         environment = {
             **PATIENT_SETTINGS,
+            "RENDERING_STAMP_FOLDER": str(self.providers.issuer.shared),
             "SMTP_URL": f"smtp://127.0.0.1:{self.proxies['mail'].port}",
             "MAIL_FROM": "sender@example.com",
             "TMPDIR": str(self._mount(self.folder / "tmp")),
@@ -332,6 +344,8 @@ class OwnWorld(World):
             path.name: path.read_text().strip() for path in (var_dir / "secrets").iterdir() if path.is_file()
         }
         self.secrets["admin-api-key"] = self.api_key
+        known = self.providers.account()
+        self.secrets["client secret of certsign"] = known["certsign"]["authorization"]["client_secret"]
         self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
         self._watcher.start()
 
