@@ -96,7 +96,7 @@ class Rendering:
 
     def wait(self, names: Sequence[str], look_every: float = 0.05) -> None:
         """Until all of them are sealed. To look often takes processor time."""
-        given_up = time.monotonic() + 300
+        given_up = time.monotonic() + 1800
         left = sa.select(sa.func.count()).select_from(SealJob)
         left = left.where(SealJob.seal_id.in_(names), SealJob.state != "done")
         while self.database.read(lambda session: session.scalar(left)):
