@@ -15,6 +15,7 @@ BENCHMARKS = {
     "merging": "ten files of ten pages, beside qpdf",
     "rpc_round_trip": "a call over the bus, beside a bare pika echo service",
     "gateway": "requests per second, beside bare Flask under gunicorn",
+    "agreements": "agreements a second and processor seconds of one, with 1 to 200 signers at once, beside one process",
     "completion": "last signature to completed, beside sealing in one process",
     "opening": "opening a form, in milliseconds and processor time",
     "page": "opening a form on slow 3G with a slow processor, in bytes, requests and milliseconds",
@@ -28,7 +29,7 @@ RENDERING = {"seal", "certsign", "docx", "html", "text_tags", "merging"}
 
 def _room(name: str) -> str:
     """Name the folder of a benchmark, with a dot."""
-    return "rendering." if name in RENDERING else ""
+    return "rendering." if name in RENDERING else "agreements." if name == "agreements" else ""
 
 
 def main(names: list[str]) -> int:

@@ -21,8 +21,10 @@ CREATE_DATABASES = ROOT / "deploy/kubernetes/components/broker-and-database/crea
 class PrivatePostgres:
     """``new_database()`` gives the URL of an empty database; ``kill`` and ``start`` play a crash."""
 
-    def __init__(self, folder: Path, *, shared_buffers: str = "64MB") -> None:
+    def __init__(self, folder: Path, *, shared_buffers: str = "64MB", more: str = "") -> None:
+        """``more`` are further options of the server; they win."""
         self.folder = folder
+        self.more = more
         self.shared_buffers = shared_buffers
         self.port = free_port()
         self._numbers = itertools.count(1)
@@ -34,6 +36,7 @@ class PrivatePostgres:
             f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=300"
             # A killed server loses nothing without fsync, only a killed machine does; each test would wait for the disk.
             f" -c shared_buffers={self.shared_buffers} -c log_min_messages=fatal -c fsync=off"
+            f" {self.more}"
         )
         self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "start")
 
