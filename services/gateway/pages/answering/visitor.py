@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from typing import Any
-from zoneinfo import available_timezones
 
 import flask
 
+from services.gateway.formats import is_time_zone
 from services.gateway.http.client_address import Network, client_address
 
 USER_AGENT_LENGTH = 500
@@ -39,7 +39,7 @@ def proofs() -> list[str]:
 
 def known_time_zone(name: object) -> str | None:
     """An IANA name that this machine knows, or None: what a browser sends is printed on paper later."""
-    return name if isinstance(name, str) and name in available_timezones() else None
+    return name if isinstance(name, str) and is_time_zone(name) else None
 
 
 def _printable(text: str) -> str:
