@@ -301,6 +301,11 @@ def test_nothing_is_kept_of_a_page_with_values_and_of_a_preview(service: Running
 def test_pictures_and_signatures(service: Running) -> None:
     drawn = service.client.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text="Ana Łącka"))
     assert drawn.media_type == "image/png"
+    again = service.client.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=drawn, type=FieldType.SIGNATURE))
+    assert (again.sha256, again.key == drawn.key) == (drawn.sha256, False), (
+        "the same picture, and whoever asked keeps theirs"
+    )
+    assert service.blobs.get(again) == service.blobs.get(drawn)
     request = rendering.PrepareImage(
         file=service.upload(drawing.signature_png(), "image/png"), type=FieldType.SIGNATURE
     )

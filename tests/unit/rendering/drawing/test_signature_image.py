@@ -7,8 +7,10 @@ import pytest
 from PIL import Image, ImageChops
 
 from contracts.rpc.rendering import SIGNATURE_STYLES
+from contracts.types import FieldType
 from services.rendering.jobs.drawing.signature_image import draw_signature, draw_styles
 from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.pictures.preparing import prepare_image
 
 
 def opened(data: bytes) -> Image.Image:
@@ -29,6 +31,14 @@ def test_a_name_becomes_ink_on_a_transparent_ground(name: str) -> None:
     assert picture.height > 50
     shares = alpha.histogram()
     assert 0.03 < sum(shares[128:]) / sum(shares) < 0.6
+
+
+@pytest.mark.parametrize("name", ["Ana Kowalska", "Łukasz Żółć", "محمد بن لامع", "王小明", "I"])
+@pytest.mark.parametrize("style", range(1, SIGNATURE_STYLES + 1))
+def test_to_prepare_what_was_drawn_changes_nothing(name: str, style: int) -> None:
+    """So the service need not do it: ``own_pictures``."""
+    drawn = draw_signature(name, style)
+    assert prepare_image(drawn, FieldType.SIGNATURE) == drawn
 
 
 NAMES = (
