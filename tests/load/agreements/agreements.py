@@ -57,6 +57,8 @@ LEFT = {
     "webhooks": {"deliveries": "SELECT count(*) FROM deliveries WHERE state IN ('due', 'waiting')"},
 }
 _OUTBOX = "SELECT count(*) FROM outbox"
+_WATCHED = 10
+"""Agreements under strace."""
 _PAUSE = 5.0
 _IDLE = 10.0
 _WARM: dict[str, Any] = {"seconds": 900.0, "most": 40}
@@ -344,32 +346,41 @@ def _told(left: dict[str, int]) -> str:
 def count(
     suite: LoadedSuite, signers: Signers, template: int, more: dict[str, int], folder: Path, ends: dict[str, Any]
 ) -> None:
-    """What ten signers at once make the suite say, for each agreement."""
-    assert suite.broker is not None
-    blobs = suite.var_dir / "blobs"
-    postgres = "postgresql" in more
-    before = messages_received(suite.broker), _files(blobs), _statements(suite) if postgres else (0, 0)
+    """Print what ten signers at once make the suite say, for each agreement, without what it says when it has nothing to do. Waits
+    for the disk are counted in a run of their own: who is watched by strace takes several times as long."""
+    began, before = time.monotonic(), _counted(suite, more)
+    time.sleep(_IDLE)
+    idle = {
+        what: (number - before[what]) / (time.monotonic() - began) for what, number in _counted(suite, more).items()
+    }
+    began, before = time.monotonic(), _counted(suite, more)
+    figures = measured(suite, signers, template, more, 10, ends)
+    seconds, after = time.monotonic() - began, _counted(suite, more)
+    print(f"  counted over {figures.finished} agreements, 10 signers at once:")
+    for what, number in after.items():
+        each = (number - before[what] - idle[what] * seconds) / max(1, figures.finished)
+        print(f"      {what}: {each:.1f} for each; {idle[what]:.1f} a second when there is nothing to do")
     everything = {**suite.roots(), **more}
     syncs = Syncs([each for name, pid in everything.items() if name != "signers" for each in pids(pid)], folder)
-    figures = measured(suite, signers, template, more, 10, ends)
+    figures = measured(suite, signers, template, more, 4, {**ends, "most": _WATCHED})
     synced = syncs.counts()
-    after = messages_received(suite.broker), _files(blobs), _statements(suite) if postgres else (0, 0)
-    each = max(1, figures.finished)
-    print(f"  for each of {figures.finished} agreements, 10 signers at once:")
-    print(f"      messages {(after[0] - before[0]) / each:.1f} (calls, answers, events, hints)")
-    print(f"      files that stay {(after[1] - before[1]) / each:.1f}")
-    if postgres:
-        print(
-            f"      SQL statements {(after[2][0] - before[2][0]) / each:.1f},"
-            f" transactions {(after[2][1] - before[2][1]) / each:.1f}"
-        )
-    print(f"      waits for the disk: {_each(synced, each)}", flush=True)
+    if synced is None or not figures.finished:
+        print(f"      waits for the disk: not counted ({'too slow under' if synced else 'no'} strace)", flush=True)
+        return
+    told = ", ".join(f"{name} {number / figures.finished:.1f}" for name, number in synced.items())
+    print(f"      waits for the disk, over {figures.finished} agreements: {told}", flush=True)
 
 
-def _each(counts: dict[str, int] | None, each: int) -> str:
-    if counts is None:
-        return "not counted (no strace)"
-    return ", ".join(f"{name} {number / each:.1f}" for name, number in counts.items())
+def _counted(suite: LoadedSuite, more: dict[str, int]) -> dict[str, int]:
+    """All of it so far."""
+    assert suite.broker is not None
+    counts = {
+        "messages (calls, answers, events, hints)": messages_received(suite.broker),
+        "files that stay": _files(suite.var_dir / "blobs"),
+    }
+    if "postgresql" in more:
+        counts["SQL statements"], counts["transactions"] = _statements(suite)
+    return counts
 
 
 def _files(folder: Path) -> int:
