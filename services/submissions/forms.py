@@ -52,12 +52,14 @@ class Opened:
     state: FormState
 
 
-def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> rpc.form.SigningForm:
-    """The form of this slug. Only reads."""
+def form(session: Session, visit: rpc.form.OpenForm, site: Site, now: datetime) -> rpc.form.SigningForm:
+    """Return the form of this slug, or no more than its state and its head. Only reads."""
     opened = _opened(session, visit.slug, now)
     if (challenge := one_time_codes.next_challenge(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
         return _before_code(session, opened, challenge, site, now)
     page = _outline(opened, site.expiring(now))
+    if visit.state_only:
+        return page
     if opened.state in (FormState.OPEN, FormState.CONFIRMING):
         _add_fields(session, opened, page, site, now)
         order = confirming.order_of(opened.snapshot.certsign, opened.row.certsign)

@@ -22,7 +22,12 @@ from contracts.types import (
 
 
 class OpenForm(Visit):
-    """Only reads; a mail scanner's GET changes nothing. The page itself then reports the view (``view``)."""
+    """Only reads; a mail scanner's GET changes nothing. The page itself then reports the view (``view``).
+
+    ``state_only``: who asks wants to know what the form shows, not what is in it: there are no fields, documents and results.
+    """
+
+    state_only: bool = False
 
 
 class FormDocument(Tolerant):

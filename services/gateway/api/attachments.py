@@ -28,7 +28,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         upload, kind = _file(form), _kind(form)
         visit = {"slug": _text(form, "submitter_slug"), **visitor(context, exchange.request)}
         # Nothing is stored for a slug that nobody has: strangers could fill the disk.
-        await context.ask(rpc.OPEN_FORM, exchange, **visit)
+        await context.ask(rpc.OPEN_FORM, exchange, **visit, state_only=True)
         data = await _bytes(upload, context.settings.max_file_size)
     finally:
         await form.close()

@@ -87,7 +87,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 def _must_be_open(context: PagesContext, slug: str, trusted: list[Network]) -> None:
     """A stranger cannot keep us busy with the provider: the form is opened first."""
     form: submissions.form.SigningForm = context.bus.call(
-        submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
+        submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted), state_only=True)
     )
     if form.state != "open":
         reason = [{"field": "state", "reason": form.state}]

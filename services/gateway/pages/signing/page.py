@@ -100,7 +100,7 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/file/<token>/<path:filename>")
     def file(slug: str, token: str, filename: str) -> flask.Response:
         link = link_of(context, token, checked(slug))
-        form = _open(context, slug, trusted)
+        form = _state(context, slug, trusted)
         if form.state not in _SHOWN:
             _must_be_open(form)
         return file_headers(stored_file(context.blobs, link.key, link.media_type, link.filename))
@@ -198,7 +198,7 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
 
     @blueprint.post("/attachments")
     def attachments(slug: str) -> flask.Response:
-        _must_be_open(_open(context, slug, trusted))
+        _must_be_open(_state(context, slug, trusted))
         upload = page_bodies.upload(context.settings.max_file_size)
         form = flask.request.form
         if form.get("type") not in UPLOADED_TYPES:
@@ -217,7 +217,7 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
     @blueprint.post("/typed_signature")
     def typed_signature(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        _must_be_open(_open(context, slug, trusted))
+        _must_be_open(_state(context, slug, trusted))
         if body.get("type") not in ("signature", "initials"):
             raise _refused("type", "must be signature or initials")
         text = page_bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
@@ -230,7 +230,7 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         """Show a typed name in each style. Nothing is kept."""
         pace.count(checked(slug))
         text = page_bodies.text(page_bodies.json_object(), "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
-        _must_be_open(_open(context, slug, trusted))
+        _must_be_open(_state(context, slug, trusted))
         query = rendering.DrawSignatureStyles(text=text.strip())
         styles: rendering.SignatureStyles = context.bus.call(rendering.DRAW_SIGNATURE_STYLES, query)
         return flask.jsonify({"pictures": [f"data:image/png;base64,{picture}" for picture in styles.pictures]})
@@ -262,6 +262,14 @@ def _page_data(
 def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:
     form: submissions.form.SigningForm = context.bus.call(
         submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
+    )
+    return form
+
+
+def _state(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:
+    """Return what the form shows, without what is in it: that of hundreds of fields costs no more than another."""
+    form: submissions.form.SigningForm = context.bus.call(
+        submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted), state_only=True)
     )
     return form
 

@@ -36,6 +36,23 @@ def test_a_later_signer_waits_and_the_server_refuses_his_values(desk: Desk) -> N
     assert desk.count("form.viewed") == 0
 
 
+def test_who_asks_for_the_state_only_gets_no_more(desk: Desk) -> None:
+    made = desk.create()
+
+    def state_of(slug: str) -> rpc.form.SigningForm:
+        return desk.database.read(forms.form, rpc.form.OpenForm(slug=slug, state_only=True), SITE, desk.now)
+
+    first, second = (one.slug for one in made.submitters)
+    for slug in (first, second):
+        whole, state = desk.form(slug), state_of(slug)
+        assert (state.state, state.fields, state.documents, state.shown) == (whole.state, [], [], None)
+        assert (state.submission_name, state.role) == (whole.submission_name, whole.role)
+    assert (state_of(first).state, state_of(second).state) == ("open", "waiting")
+    desk.complete(first)
+    assert (state_of(first).state, state_of(first).copies) == ("completed", None)
+    assert refusal(lambda: state_of("nobody")).code == "not_found"
+
+
 def test_values_are_checked_as_in_the_browser(desk: Desk) -> None:
     found = template(
         field(name="Code", uuid="code", validation={"pattern": "[A-Z]{3}", "message": "Three capitals"}),

@@ -279,6 +279,7 @@ def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: B
     answer = post(client, "typed_signature", {"request_id": "r", "text": " Anna ", "type": "initials"})
     assert answer.json["uuid"] == "a1"
     assert bus.requests(rendering.DRAW_SIGNATURE) == [rendering.DrawSignature(text="Anna", style=1)]
+    assert bus.requests(submissions.form.OPEN_FORM)[-1].state_only, "what is in the form is not asked for"
     (attached,) = bus.requests(submissions.form.ATTACH_FILE)
     assert (attached.file, attached.type, attached.filename) == (drawn, "initials", "initials.png")
 
