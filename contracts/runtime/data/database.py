@@ -296,10 +296,14 @@ def inserting_together(session: Session) -> Iterator[None]:
 
 
 def insert(session: Session, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows, now or with many others (``inserting_together``): one wait for the database is enough for all of them."""
+    """Insert rows, now or with many others (``inserting_together``): one wait for the database is enough for all of them.
+
+    What has changed of objects is not written for it: it is written once, at the end or when somebody looks for it.
+    """
     pending = session.info.get(_HELD_BACK)
     if pending is None:
-        session.execute(statement, rows)
+        with session.no_autoflush:
+            session.execute(statement, rows)
     else:
         pending.setdefault(statement, []).extend(rows)
 

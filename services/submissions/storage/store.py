@@ -86,13 +86,15 @@ class LoadedSubmission:
         """The files of all parties; no query when no field takes a file."""
         if self._attachments is None:
             takes_files = any(field.type in ATTACHED for field in self.fields)
-            self._attachments = attachments_of(self.session, [self.row.id]) if takes_files else []
+            with self.session.no_autoflush:  # new ones are told by ``attach``
+                self._attachments = attachments_of(self.session, [self.row.id]) if takes_files else []
         return self._attachments
 
     def attach(self, rows: Sequence[AttachmentRow]) -> None:
         """Record new files."""
+        before = self.attachments
         self.session.add_all(rows)
-        self._attachments = [*self.attachments, *rows]
+        self._attachments = [*before, *rows]
 
     def detach(self, rows: Sequence[AttachmentRow]) -> None:
         """Forget files; whoever calls has them removed."""
@@ -220,8 +222,8 @@ def of_id(session: Session, submission_id: int) -> LoadedSubmission:
 
 def loaded(session: Session, row: SubmissionRow) -> LoadedSubmission:
     submitters = list(session.scalars(_SUBMITTERS, {"key": row.id}, execution_options=_ANEW))
-    template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None
-    return LoadedSubmission(session, row, submitters, state_of(row, submitters), template)
+    snapshot, template = session.execute(_MADE_OF, {"key": row.id}).one()
+    return LoadedSubmission(session, row, submitters, state_of(row, submitters), template, _snapshot=snapshot)
 
 
 def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[AttachmentRow]:
@@ -243,6 +245,13 @@ _SUBMITTERS_OF_ALL = (
     sa.select(SubmitterRow)
     .where(SubmitterRow.submission_id.in_(_KEYS))
     .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_MADE_OF = (
+    sa.select(SnapshotRow, TemplateRow)
+    .select_from(SubmissionRow)
+    .outerjoin(SnapshotRow, SnapshotRow.submission_id == SubmissionRow.id)
+    .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+    .where(SubmissionRow.id == _KEY)
 )
 _SNAPSHOTS = sa.select(SnapshotRow).where(SnapshotRow.submission_id.in_(_KEYS))
 _TEMPLATES = sa.select(TemplateRow).where(TemplateRow.id.in_(_KEYS))
