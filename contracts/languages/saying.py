@@ -23,7 +23,9 @@ Message = str | dict[str, str]
 MARKS = ("⟦", "⟧")
 """What messages stand between in the pseudo-language."""
 
-_ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
+ISOLATES = _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
+"""What stands around a value that runs against its sentence; no part of a name or a subject."""
+
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _RIGHT_TO_LEFT = ("R", "AL")
 

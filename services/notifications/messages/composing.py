@@ -34,7 +34,7 @@ from contracts.events import (
 )
 from contracts.formats.one_time_code import code_of
 from contracts.languages.formatting import moment
-from contracts.languages.saying import Language, Section, language_for
+from contracts.languages.saying import ISOLATES, Language, Section, language_for
 from contracts.rpc.submissions.api import Message
 from contracts.types import ActsAs
 from services.notifications import addresses, domain
@@ -54,7 +54,7 @@ _TEXTS = Environment(
 
 LONGEST_BODY = 20_000
 _ENGLISH = language_for("en")
-_WITHOUT_ISOLATES = {0x2068: None, 0x2069: None}
+_WITHOUT_ISOLATES = str.maketrans(dict.fromkeys(ISOLATES))
 
 
 @dataclass(frozen=True)

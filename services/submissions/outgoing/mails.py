@@ -132,7 +132,7 @@ def completion(submission: LoadedSubmission, site: Site, context: MailContext, n
     copied = chosen.copy_signers and any(wants_mail(submitter) for submitter in submission.submitters)
     if not (chosen.notify_sender or chosen.bcc or chosen.cc or copied):
         return None
-    audit_name = f"Audit Log - {present.title(row, submission.template)}"
+    audit_name = present.audit_trail_name(row, submission.template, context.account.locale)
     audit = results["audit_trail"]
     receipts = statements.receipts(submission.session, row.id)
     parties = [_with_receipt(party, receipts.get(party.submitter_id), site) for party in context.parties]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
+from contracts.languages.saying import ISOLATES, language_for
 from contracts.runtime.data.stored import as_stored
 from contracts.types import (
     ActsAs,
@@ -239,10 +240,19 @@ def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
     ]
 
 
-def audit_trail_url(row: Any, template: Any, links: FileLinks) -> str | None:
+def audit_trail_url(row: Any, template: Any, links: FileLinks, locale: str | None = None) -> str | None:
+    """Link to the audit trail, None until there is one: by the name that programs know (peer facts 4.5), or, where a person
+    downloads it, by its name in the language of ``locale``."""
     if not row.results:
         return None
-    return links.to_pdf(row.results["audit_trail"], f"Audit Log - {title(row, template)}")
+    name = f"Audit Log - {title(row, template)}" if locale is None else audit_trail_name(row, template, locale)
+    return links.to_pdf(row.results["audit_trail"], name)
+
+
+def audit_trail_name(row: Any, template: Any, locale: str) -> str:
+    """Name the file with the audit trail as the trail itself is called, which is in the account's language."""
+    named = language_for(locale).say("trail", "file_title", name=title(row, template))
+    return "".join(letter for letter in named if letter not in ISOLATES)
 
 
 def title(row: Any, template: Any) -> str:

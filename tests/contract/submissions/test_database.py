@@ -74,6 +74,8 @@ def test_from_creation_to_completion(desk: Desk) -> None:
     assert done.documents == done.submitters[0].documents
     assert done.audit_log_url is not None
     assert "Audit%20Log%20-%20Deal.pdf" in done.audit_log_url
+    (mails,) = desk.events("completion_mails.due")
+    assert mails["data"]["audit_trail"]["name"] == "Audit trail - Deal"
     assert assert_told_in_order(desk, made.id) == [
         "submission.created",
         "form.viewed",

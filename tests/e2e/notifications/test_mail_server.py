@@ -89,7 +89,7 @@ def test_two_signers_and_their_sender(server: MailServer, suite: RunningSuite, t
     for address in (SELLER, BUYER, ADMIN, "archive@office.example"):
         message = server.message(address)
         trail, document = attached(message)
-        assert trail.startswith("Audit Log")
+        assert trail.startswith("Audit trail")
         assert document == "agreement.pdf"
         for part in message.iter_attachments():
             assert part.get_content_type() == "application/pdf"
