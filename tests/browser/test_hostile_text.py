@@ -1,9 +1,12 @@
 """Whatever a sender or another signer writes stays text: no script, no request to another host, no broken page."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
+from contracts.languages.choosing import languages
+from tests.browser.conftest import PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite
 from tests.browser.signer import Signer
 from tests.support.material.agreement import agreement_pdf
@@ -69,3 +72,41 @@ def test_names_stay_text(suite: RunningSuite, open_page: OpenPage, attack: str) 
         mails.go_back()
         if position == 3:
             break
+
+
+@pytest.mark.timeout(900)
+def test_names_stay_text_in_every_language(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
+    """What is filled into the messages of each language: by the server, by the script, in what a screen reader is told."""
+    watch.expected.append("404")
+    name, attack = f"N {ATTACKS[0]}"[:100], ATTACKS[0]
+    template = suite.template(
+        agreement_pdf(["Agreement"]), name=attack, document={"name": attack, "fields": [field(attack)]}
+    )
+
+    def asked(**more: object) -> str:
+        (party,) = invite(suite, template["id"], submitter_0={"name": name}, **more)
+        return f"/s/{party['slug']}"
+
+    form, declined, handed_over = asked(), asked(), asked(preferences={"allow_to_delegate": True})
+    suite.page("POST", f"{declined}/decline", {"request_id": "1", "reason": attack})
+    suite.page("POST", f"{handed_over}/delegate", {"request_id": "1", "email": "next@example.com", "name": name})
+    page = open_page("/verify", PHONE)
+    for tag in languages():
+        page.context.add_cookies([{"name": "lang", "value": tag, "url": suite.base_url}])
+        page.goto(suite.base_url + form)
+        expect(page.locator("html")).to_have_attribute("lang", tag)
+        expect(page.get_by_role("heading", level=1)).to_have_text(attack)
+        expect(page.locator(".start")).to_contain_text(name)
+        expect(page.locator("#start-asks")).to_contain_text(attack)
+        page.locator(".start button.button--main").click()
+        expect(page.get_by_label(attack, exact=True)).to_be_focused()
+        expect(page.locator(".sheet img, .sheet__picture").first).to_have_attribute(
+            "alt", re.compile(re.escape(attack))
+        )
+        page.evaluate("window.onbeforeunload = null")
+        page.goto(suite.base_url + declined)
+        expect(page.get_by_role("blockquote")).to_have_text(attack)
+        expect(page.locator("main")).to_contain_text(name)
+        page.goto(suite.base_url + handed_over)
+        expect(page.locator("main")).to_contain_text(name)
+        assert page.locator("main img, main svg, main script").count() == 0

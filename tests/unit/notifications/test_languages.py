@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.events import HandedOver, ReminderDue
+from contracts.languages.choosing import languages
 from contracts.languages.saying import messages
 from services.notifications.messages import composing
 from services.notifications.messages.composing import Mail
@@ -37,9 +38,11 @@ class _Text(HTMLParser):
         super().__init__()
         self.text = ""
         self.language: dict[str, str | None] = {}
+        self.tags: list[tuple[str, list[str]]] = []
         self._hidden = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, [name for name, _ in attrs]))
         self._hidden = self._hidden or tag == "head"
         self.language = dict(attrs) if tag == "html" else self.language
         self.text += "" if tag in ("bdi", "strong", "a") else " "
@@ -57,9 +60,9 @@ def page(mail: Mail) -> _Text:
     return parser
 
 
-def every_mail(lang: str | None, locale: str) -> dict[str, Mail]:
-    """One of each kind: to a party that speaks ``lang``, to a sender whose account is in ``locale``."""
-    bo = party(1, name="Bo").model_copy(update={"lang": lang, "receipt": "7K2M", "receipt_url": "https://x.example/r"})
+def every_mail(lang: str | None, locale: str, name: str = "Bo") -> dict[str, Mail]:
+    """One of each kind: to a party called ``name`` that speaks ``lang``, to a sender whose account is in ``locale``."""
+    bo = party(1, name=name).model_copy(update={"lang": lang, "receipt": "7K2M", "receipt_url": "https://x.example/r"})
     until = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 
     def spoken(due: Any) -> Any:
@@ -159,6 +162,18 @@ def test_text_messages_are_in_the_readers_language(lang: str | None, locale: str
     due = invitation(party(1).model_copy(update={"lang": lang}))
     due.context.account.locale = locale
     assert invitation_text(due, "Acme", "https://x.example/s/1").startswith("⟦") == marked  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tag", languages())
+def test_hostile_names_make_no_markup_in_any_language(tag: str) -> None:
+    """The mails have the tags that they have for anybody, and say the name as it is."""
+    hostile = '"><img src=https://evil.example/x onerror=alert(1)></p> {sender} {{7*7}}'
+    harmless = every_mail(tag, tag)
+    said = set()
+    for kind, mail in every_mail(tag, tag, hostile).items():
+        assert page(mail).tags == page(harmless[kind]).tags, kind
+        said |= {kind} if hostile in " ".join(page(mail).text.split()) else set()
+    assert {"invitation", "reminder", "completed"} <= said
 
 
 def test_a_name_is_no_markup_in_a_sentence() -> None:
