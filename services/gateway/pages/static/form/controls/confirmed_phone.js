@@ -19,9 +19,9 @@ export function confirmedPhone(field, context, input, plain) {
   });
   const send = button(t("phone.ask"), () => busily(ask), "button--small");
   const wait = el("p", { class: "hint", "aria-live": "off" });
-  const code = el("div", { class: "phone__code" }, el("label", { for: codeInput.id }, t("phone.code_label")), codeInput);
-  const done = el("p", { class: "phone__done" }, `✓ ${t("phone.confirmed")}`);
-  const node = el("div", { class: "phone" }, input, done, el("div", {}, send), wait, code);
+  const code = el("div", { class: "phone-number__code" }, el("label", { for: codeInput.id }, t("phone.code_label")), codeInput);
+  const done = el("p", { class: "phone-number__done" }, `✓ ${t("phone.confirmed")}`);
+  const node = el("div", { class: "phone-number" }, input, done, el("div", {}, send), wait, code);
   input.addEventListener("input", show);
   codeInput.addEventListener("input", () => {
     context.onProblem("");

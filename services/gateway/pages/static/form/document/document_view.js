@@ -310,7 +310,7 @@ function hint(field) {
 }
 
 function sketch(node) {
-  node.classList.add("box__picture");
+  node.classList.add("box__picture", "box__picture--sketch");
   return node;
 }
 

@@ -2,12 +2,12 @@
 import { t } from "../texts.js";
 
 /** Has the button of `place` fold it. Returns what folds it (true) and unfolds it (false). It folds by itself where it would lie over
-    what the keyboard has brought the focus to: whoever goes through the page with it sees where they are. */
+    what the keyboard has brought the focus to: whoever goes through the page with it sees where they are. The menu lies over it. */
 export function folding(place) {
   const toggle = place.querySelector(".panel__fold");
   toggle.addEventListener("click", () => fold(!place.classList.contains("panel--folded")));
   document.addEventListener("focusin", ({ target }) => {
-    if (target === document.body || target.closest("dialog") || place.contains(target)) return;
+    if (target === document.body || target.closest("dialog, .more") || place.contains(target)) return;
     requestAnimationFrame(() => target.matches(":focus-visible") && covers(target) && fold(true));
   });
   return fold;

@@ -11,7 +11,7 @@ export function openDelegation(context) {
   const reason = labelledInput("reason", t("delegate.reason"), { tag: "textarea", dir: "auto", rows: 3, maxlength: 5_000 });
   openWayDialog({
     call: "delegate",
-    texts: { heading: t("delegate.button"), intro: t("delegate.intro"), go: t("delegate.button") },
+    texts: { heading: t("delegate.button"), intro: t("delegate.intro"), go: t("delegate.go") },
     inputs: [email, phone, name, reason].filter(Boolean),
     danger: true,
     context,

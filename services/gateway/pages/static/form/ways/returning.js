@@ -6,7 +6,7 @@ export function openReturn(context) {
   const reason = labelledInput("reason", t("return.reason"), { tag: "textarea", dir: "auto", rows: 4, maxlength: 5_000 });
   openWayDialog({
     call: "return",
-    texts: { heading: t("return.button"), intro: t("return.intro"), go: t("return.button") },
+    texts: { heading: t("return.button"), intro: t("return.intro"), go: t("return.go") },
     inputs: [reason],
     context,
     check: () => (reason.input.value.trim() ? null : [reason, t("problem.required")]),
