@@ -3,7 +3,9 @@ pseudo-language, pictures of each language) takes this walk, so that a new state
 at by all. Nothing is found by its words: it is walked in every language."""
 
 import os
+import re
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,7 +19,7 @@ from weasyprint import HTML
 from contracts.runtime.clock import now
 from contracts.types import iso
 from tests.browser.forms import field, invite, template
-from tests.support.material.outcomes import completed, fetched
+from tests.support.material.outcomes import completed, fetched, mail_text, mails_to
 from tests.support.rendering.drawing import signature_png
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.services.suite import FEW_CODES, RunningSuite, wait_until
@@ -113,6 +115,9 @@ class Tour:
             "archived": invite(suite, plain)[0],
             "code": invite(suite, plain, submitter_0={"require_email_2fa": True, "email": "guarded@example.com"})[0],
             "completed": invite(suite, plain)[0],
+            "returned": invite(suite, plain, preferences={"allow_to_return": True})[0],
+            "handed over": invite(suite, plain, preferences={"allow_to_delegate": True})[0],
+            "wrong person": invite(suite, plain)[0],
         }
         people = [{"acts_as": acts_as, "email": f"{acts_as}@example.com"} for acts_as in ("approver", "viewer")]
         sent = {
@@ -121,12 +126,21 @@ class Tour:
             "submitters": [*people, {"role": "Signer", "email": "a@example.com"}],
         }
         self._parties = dict(zip(("approver", "viewer"), suite.api("POST", "/submissions", sent), strict=False))
-        suite.page("POST", f"/s/{self._ended['declined']['slug']}/decline", {"request_id": "declined", "reason": "Aa"})
+        for name, way, said in (
+            ("declined", "decline", {"reason": "Aa"}),
+            ("returned", "return", {"reason": "Aa"}),
+            ("handed over", "delegate", {"email": "bb@example.com", "name": "Second Person"}),
+            ("wrong person", "wrong_recipient", {}),
+        ):
+            suite.page("POST", f"/s/{self._ended[name]['slug']}/{way}", {"request_id": name, **said})
         suite.api("DELETE", f"/submissions/{self._ended['archived']['submission_id']}")
         self._sign(self._ended["completed"]["slug"])
         self.shared = suite.api("PUT", f"/templates/{plain}", {"shared_link": True})["slug"]
         self.submission = completed(suite, self._ended["completed"]["submission_id"])
         self._file = fetched(self.submission["documents"][0]["url"])
+        self._under_way = self.submission
+        self.readers: list[str] = []
+        """Addresses of the account's users who read the page of a submission on these walks."""
         expired = f"/submissions/{self._ended['expired']['submission_id']}"
         wait_until(lambda: suite.api("GET", expired)["status"] == "expired", what="the expiry")
 
@@ -141,8 +155,10 @@ class Tour:
             "consent_enabled": True,
             "consent_document_text": "Aa",
             "consent_document_url": "https://acme.example/terms",
+            "preferences": {"allow_to_delegate": True, "allow_to_return": True},
         }
         (made,) = self.suite.api("POST", "/submissions", body)
+        self._under_way = self.suite.api("GET", f"/submissions/{made['submission_id']}")
         return dict(made)
 
     def walk(self, page: Page, tag: str = "en") -> Iterator[str]:
@@ -164,6 +180,7 @@ class Tour:
             page.locator("dialog[open]").wait_for()
             yield name
             page.keyboard.press("Escape")
+        yield from self._ways(page)
         yield from self._document(page)
         start.click()
         for name in ASKED:
@@ -184,6 +201,7 @@ class Tour:
         page.locator(".review .button--main").click()
         page.locator(".review .problem:not(:empty)").first.wait_for()
         yield "review refused"
+        yield from self._by_phone(page)
         page.evaluate("window.onbeforeunload = null")
 
     def others(self, page: Page) -> Iterator[str]:
@@ -201,6 +219,7 @@ class Tour:
         yield "shared link"
         page.goto(f"{base}/e/{self.submission['slug']}")
         yield "submission"
+        yield from self._sender(page)
         page.goto(f"{base}/s/nothing")
         yield "gone"
         page.goto(f"{base}/")
@@ -213,6 +232,59 @@ class Tour:
         page.locator("#file-form .button--main").click()
         page.locator("#result").wait_for()
         yield "verify file"
+
+    def _ways(self, page: Page) -> Iterator[str]:
+        """The quiet menu, and what each of its ways asks."""
+        more, ways = page.locator("#more"), page.locator(".more__way")
+        more.click()
+        expect(ways).to_have_count(4)
+        yield "ways"
+        page.keyboard.press("Escape")
+        for number, name in enumerate(("later", "asking", "handing over", "sending back")):
+            more.click()
+            ways.nth(number).click()
+            page.locator("dialog[open]").wait_for()
+            yield f"way {name}"
+            if name == "asking":  # without a question
+                page.locator("dialog [type=submit]").click()
+                page.locator("dialog .problem:not(:empty)").wait_for()
+                yield "way refused"
+            page.keyboard.press("Escape")
+        more.click()
+        ways.first.click()
+        page.locator("dialog [type=submit]").click()
+        page.locator("dialog .button--main:not([type=submit])").wait_for()
+        yield "way taken"
+        page.keyboard.press("Escape")
+
+    def _by_phone(self, page: Page) -> Iterator[str]:
+        """A telephone draws: what the laptop shows, and the page on the telephone."""
+        self._ask(page, "Initials")
+        page.locator(".signature__tools button").nth(2).click()
+        link = page.locator("dialog .phone__link")
+        link.wait_for()
+        yield "by phone"
+        page.goto(str(link.get_attribute("href")))
+        page.locator(".card .pad__canvas").wait_for()
+        yield "phone"
+
+    def _sender(self, page: Page) -> Iterator[str]:
+        """Who proves that a mailbox is theirs, and sees how far a submission is. One code a walk: few go out in an hour."""
+        email = f"{uuid.uuid4().hex}@example.com"
+        self.readers.append(email)
+        user = {"email": email, "first_name": "Ann", "last_name": "Ray", "role": "admin"}
+        self.suite.api("POST", "/users", user, status=201)
+        page.goto(f"{self.suite.base_url}/e/{self._under_way['slug']}")
+        page.locator("#email").fill(email)
+        page.locator("[action$='/code/send'] .button--main").click()
+        page.locator("#code").wait_for()
+        yield "submission code"
+        (mail,) = wait_until(lambda: mails_to(self.suite, email), what="the code")
+        page.locator("#code").fill(re.findall(r"^(\d{6})\s*$", mail_text(mail), re.MULTILINE)[0])
+        page.locator("[action$='/code'] .button--main").click()
+        page.locator(".progress__parties").wait_for()
+        page.locator(".progress__history summary").click()
+        yield "submission read"
 
     def _document(self, page: Page) -> Iterator[str]:
         """Find, the pages in small, the view that flows."""

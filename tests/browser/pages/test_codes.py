@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
+from tests.support.judges.accessibility import axe
 from tests.support.material.outcomes import completed, fetched, mail_text, mails_to, pdf_text
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until
@@ -154,6 +155,9 @@ def test_the_phone_is_confirmed_before_the_form_and_in_it(
     signer.press("Send me a code")
     code = signer.field("Code from the message")
     expect(code).to_be_focused()
+    page.emulate_media(color_scheme="dark")
+    assert axe(page, "color-contrast") == []
+    page.emulate_media(color_scheme="light")
     signer.next()
     signer.sees_problem("Please enter the code that was sent to this number.")
     right = otp(phones, "+442079460999")
