@@ -180,7 +180,7 @@ def test_forty_pages_on_a_phone_ask_for_what_is_near(open_page: OpenPage, long: 
     texts = of("/text/")
     assert "/1?width=" in pictures[0].url
     assert 1 < len(pictures) <= 4
-    assert len(texts) == 1
+    assert {int(answer.url.rpartition("/")[2]) for answer in texts} <= {1, 2, 3, 4}  # of as many as are read quickly
     for answer in pictures:
         assert answer.headers["content-type"] == "image/webp"
         assert len(answer.body()) < 60_000
@@ -197,7 +197,9 @@ def test_forty_pages_on_a_phone_ask_for_what_is_near(open_page: OpenPage, long: 
     pages = {answer.url.rpartition("/")[2].partition("?")[0] for answer in of("/pages/")}
     assert pages <= {"1", "2", "3", "4", "31", "32", "33", "34", "35"}  # what was asked for at first may come late
     assert "33" in pages
-    assert len(of("/text/")) == 1
+    numbers = {int(answer.url.rpartition("/")[2]) for answer in of("/text/")}
+    assert numbers
+    assert numbers <= {1, 2, 3, 4, *range(29, 38)}
 
 
 def test_a_closer_look_is_sharper_and_comes_after(open_page: OpenPage, long: str) -> None:
