@@ -240,16 +240,17 @@ class Notice(Tolerant):
 
 
 class Pagination(Tolerant):
-    """``count`` rows on this page, ``prev`` the first id, ``next`` the last id or None when nothing follows."""
+    """``count`` rows on this page, ``prev`` the first id, ``next`` the last id: both None on an empty page only, so that a reader
+    may go on until a page is empty or until ``next`` is None, and keep ``next`` for what comes later."""
 
     count: int
     next: int | None = None
     prev: int | None = None
 
     @classmethod
-    def of(cls, ids: Sequence[int], following: bool) -> "Pagination":
-        """Of a page with these ids, ascending; ``following``: others come after them."""
-        return cls(count=len(ids), prev=ids[0], next=ids[-1] if following else None) if ids else cls(count=0)
+    def of(cls, ids: Sequence[int]) -> "Pagination":
+        """Return the pagination of a page with these ids, ascending."""
+        return cls(count=len(ids), prev=ids[0], next=ids[-1]) if ids else cls(count=0)
 
 
 T = TypeVar("T")

@@ -51,9 +51,9 @@ def _page(session: Session, model: Any, request: rpc.ListMails) -> tuple[list[An
     mine: list[sa.ColumnElement[bool]] = [model.erased_at.is_(None)]
     if request.submission_id is not None:
         mine.append(model.submission_id == stored_id(request.submission_id))
-    rows, more = page(session, request, [Listing(model.__table__, exact=mine)], sa.select(model))
+    rows = page(session, request, [Listing(model.__table__, exact=mine)], sa.select(model))
     shown = [row for (row,) in rows]
-    return shown, Pagination.of([row.id for row in shown], more)
+    return shown, Pagination.of([row.id for row in shown])
 
 
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:

@@ -39,12 +39,12 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
     listed = _listing(session, request)
     if listed is None:
         return Page(data=[], pagination=Pagination(count=0))
-    rows, more = page(session, request, [listed], _ROWS)
+    rows = page(session, request, [listed], _ROWS)
     documents = _documents_of(session, [row.id for row in rows])
     ready = links.expiring(now)
     return Page(
         data=readable(Template, rows, lambda row: as_template(row, documents[row.id], ready)),
-        pagination=Pagination.of([row.id for row in rows], more),
+        pagination=Pagination.of([row.id for row in rows]),
     )
 
 

@@ -38,10 +38,10 @@ def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
 
 
 def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
-    rows, following = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
+    rows = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
         data=readable(PublicWebhook, rows, public_webhook),
-        pagination=Pagination.of([row.id for row in rows], following),
+        pagination=Pagination.of([row.id for row in rows]),
     )
 
 
@@ -50,13 +50,13 @@ def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delive
     if session.get(Webhook, request.webhook_id) is None:
         raise not_found("Webhook")
     query = sa.select(Delivery).where(Delivery.webhook_id == request.webhook_id)
-    rows, following = _page(session, query, Delivery.id, request.limit, request.after, request.before)
+    rows = _page(session, query, Delivery.id, request.limit, request.after, request.before)
     attempts: dict[int, list[Attempt]] = {}
     attempts_query = sa.select(Attempt).where(Attempt.delivery_id.in_([row.id for row in rows])).order_by(Attempt.id)
     for attempt in session.scalars(attempts_query):
         attempts.setdefault(attempt.delivery_id, []).append(attempt)
     data = readable(rpc.Delivery, rows, lambda row: _delivery(row, attempts.get(row.id, [])))
-    return Page[rpc.Delivery](data=data, pagination=Pagination.of([row.id for row in rows], following))
+    return Page[rpc.Delivery](data=data, pagination=Pagination.of([row.id for row in rows]))
 
 
 def delivery(session: Session, row: Delivery) -> rpc.Delivery:
@@ -93,9 +93,8 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
             moment >= _second(edge), moment < _second(edge + 1), LoggedEvent.position.not_in(positions)
         )
         rows = sorted([*rows, *session.scalars(same_second)], key=lambda row: (row.recorded_at, row.position))
-    return rpc.EventPage(
-        data=readable(EventRecord, rows, _record), pagination=_time_pagination(session, query, rows, backward)
-    )
+    seconds = [int(row.recorded_at.timestamp()) for row in rows]
+    return rpc.EventPage(data=readable(EventRecord, rows, _record), pagination=Pagination.of(seconds))
 
 
 def _close_until(session: Session, now: datetime) -> datetime:
@@ -227,25 +226,15 @@ def _of_template(column: Any) -> Any:
 
 def _page(
     session: Session, query: sa.Select[Any], key: Any, limit: int, after: int | None, before: int | None
-) -> tuple[list[Any], bool]:
-    """Rows ascending by ``key``, and whether more follow (decisions: 'Order and cursors')."""
+) -> list[Any]:
+    """Return rows ascending by ``key`` (decisions: 'Order and cursors')."""
     if after is not None:
         query = query.where(key > after)
     if before is not None:
         query = query.where(key < before)
     if before is not None and after is None:
-        rows = list(session.scalars(query.order_by(key.desc()).limit(limit)))[::-1]
-        return rows, bool(rows)
-    rows = list(session.scalars(query.order_by(key).limit(limit + 1)))
-    return rows[:limit], len(rows) > limit
-
-
-def _time_pagination(session: Session, query: sa.Select[Any], rows: list[LoggedEvent], backward: bool) -> Pagination:
-    if not rows:
-        return Pagination(count=0)
-    first, last = (int(rows[index].recorded_at.timestamp()) for index in (0, -1))
-    later = session.scalar(sa.select(query.where(LoggedEvent.recorded_at >= _second(last + 1)).exists()))
-    return Pagination(count=len(rows), next=last if later or backward else None, prev=first)
+        return list(session.scalars(query.order_by(key.desc()).limit(limit)))[::-1]
+    return list(session.scalars(query.order_by(key).limit(limit)))
 
 
 def _second(unix: int) -> datetime:

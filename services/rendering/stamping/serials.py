@@ -113,10 +113,10 @@ def hold(session: Session, row: DutyStamp) -> None:
 
 def ledger(session: Session, request: PageRequest) -> Page[LedgerEntry]:
     """A page of what was bought, of whichever account."""
-    rows, more = page(session, request, [Listing(StampSerial.metadata.tables[StampSerial.__tablename__])], _ALL)
+    rows = page(session, request, [Listing(StampSerial.metadata.tables[StampSerial.__tablename__])], _ALL)
     return Page[LedgerEntry](
         data=[_entry(serial) for (serial,) in rows],
-        pagination=Pagination.of([serial.id for (serial,) in rows], more),
+        pagination=Pagination.of([serial.id for (serial,) in rows]),
     )
 
 

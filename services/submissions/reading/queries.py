@@ -73,7 +73,7 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
 
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
     """A page of submissions without values and events."""
-    rows, following = page(session, query, lists.of_submissions(query, now), _LISTED)
+    rows = page(session, query, lists.of_submissions(query, now), _LISTED)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
     for submitter_row in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
@@ -94,7 +94,7 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
             )
         )
 
-    return Page(data=readable(Submission, rows, presented), pagination=Pagination.of(ids, following))
+    return Page(data=readable(Submission, rows, presented), pagination=Pagination.of(ids))
 
 
 def is_quick(query: rpc.ListSubmissions) -> bool:
@@ -116,18 +116,18 @@ def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: dateti
 
 def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
     """Return a page of submitters, each as ``submitter`` gives them."""
-    ids, following = page(session, query, [lists.of_submitters(query)])
+    ids = page(session, query, [lists.of_submitters(query)])
     data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
-    return Page(data=data, pagination=Pagination.of(ids, following))
+    return Page(data=data, pagination=Pagination.of(ids))
 
 
 def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
     """A page of the audit trail of one submission."""
     visible_submission(session, query.actor, query.id)
     of_submission = Listing(_TRAIL, exact=[TrailRow.submission_id == query.id])
-    rows, following = page(session, query, [of_submission], sa.select(TrailRow))
+    rows = page(session, query, [of_submission], sa.select(TrailRow))
     lines = [line for (line,) in rows]
-    return Page(data=trail.for_api(lines), pagination=Pagination.of([line.id for line in lines], following))
+    return Page(data=trail.for_api(lines), pagination=Pagination.of([line.id for line in lines]))
 
 
 def presented(

@@ -38,12 +38,12 @@ def test_pages(desk: Desk) -> None:
 
     assert page(limit=3) == (made[:3], made[0], made[2], 3)
     assert page(limit=3, after=made[2]) == (made[3:6], made[3], made[5], 3)
-    assert page(limit=3, after=made[5]) == (made[6:], made[6], None, 1)
-    assert page(limit=7) == (made, made[0], None, 7)
+    assert page(limit=3, after=made[5]) == (made[6:], made[6], made[6], 1)
+    assert page(limit=7) == (made, made[0], made[6], 7)
     assert page(limit=3, before=made[5]) == (made[2:5], made[2], made[4], 3)
     assert page(limit=3, before=made[2]) == (made[:2], made[0], made[1], 2)
-    assert page(limit=3, before=made[6] + 100) == (made[4:], made[4], None, 3)
-    assert page(limit=3, after=made[0], before=made[3]) == (made[1:3], made[1], None, 2)
+    assert page(limit=3, before=made[6] + 100) == (made[4:], made[4], made[6], 3)
+    assert page(limit=3, after=made[0], before=made[3]) == (made[1:3], made[1], made[2], 2)
     assert page(after=made[6]) == ([], None, None, 0)
     assert page(limit=10_000)[3] == 7
     assert page(before=10**30) == page()

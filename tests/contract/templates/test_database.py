@@ -286,16 +286,15 @@ def test_pages_follow_one_another_both_ways(database: Database) -> None:
     assert ids(second) == made[3:6]
     last = listed(database, limit=3, after=second.pagination.next)
     assert ids(last) == made[6:]
-    assert last.pagination.next is None
-    # Exactly full, and nothing follows.
-    assert listed(database, limit=4, after=made[2]).pagination.next is None
+    assert last.pagination.next == made[6]
+    assert ids(listed(database, limit=3, after=last.pagination.next)) == []
     back = listed(database, limit=3, before=last.pagination.prev)
     assert ids(back) == made[3:6]
     assert back.pagination.next == made[5]
     assert ids(listed(database, limit=3, before=made[1])) == made[:1]
     assert ids(listed(database, limit=100, before=made[0])) == []
     assert ids(listed(database, limit=2, q="t1", after=made[1])) == [made[3], made[5]]
-    assert listed(database, limit=2, q="t1", after=made[1]).pagination.next is None
+    assert listed(database, limit=2, q="t1", after=made[1]).pagination.next == made[5]
     assert ids(listed(database, limit=2, q="t0", before=made[6])) == [made[2], made[4]]
     empty = listed(database, after=made[-1]).pagination
     assert (empty.count, empty.prev, empty.next) == (0, None, None)

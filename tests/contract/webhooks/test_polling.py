@@ -40,8 +40,7 @@ def test_a_poller_sees_every_event_once_while_others_write(database: Database) -
         request = rpc.ListEvents(actor=ADMIN, event_type="form.completed", limit=7, after=after)
         page = database.write(queries.events, request, moment)
         seen += [each.id for each in page.data]
-        if page.data:
-            after = page.data[-1].timestamp.timestamp() // 1
+        after = page.pagination.next or after
         assert moment < start + timedelta(minutes=10), "the poller never saw them all"
     for writer in writers:
         writer.join()
@@ -63,7 +62,9 @@ def test_polling_pages_and_cursors(database: Database) -> None:
     assert [each.data["id"] for each in page(limit=2, after=first.pagination.next).data] == [3, 4]
     last = page(limit=2, after=unix + 40)
     assert [each.data["id"] for each in last.data] == [5]
-    assert last.pagination.next is None
+    assert last.pagination.next == unix + 50
+    empty = page(limit=2, after=last.pagination.next)
+    assert (empty.data, empty.pagination.model_dump()) == ([], {"count": 0, "next": None, "prev": None})
     assert [each.data["id"] for each in page(limit=2, before=unix + 40).data] == [2, 3]
     assert len(page(before=253402300799).data) == 5
     assert page(after=253402300799).data == []

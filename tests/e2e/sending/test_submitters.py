@@ -213,7 +213,7 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
         walked: list[int] = []
         counts: list[int] = []
         after: dict[str, Any] | None = {}
-        while after is not None and len(counts) < 9:
+        while after is not None:
             query = {"template_id": template["id"], "limit": 2, **after}
             page = suite.api("GET", path, params=query)
             walked += [each[key] for each in page["data"]]
@@ -221,7 +221,7 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
             counts.append(len(page["data"]))
             last = page["pagination"]["next"]
             after = {"after": last} if last is not None else None
-        assert (walked, counts) == (ids, [2, 2, 1])
+        assert (walked, counts) == (ids, [2, 2, 1, 0])
         fourth = made[3]["id"] if key == "submission_id" else ids[3]
         query = {"template_id": template["id"], "before": fourth, "limit": 2}
         assert [each[key] for each in suite.api("GET", path, params=query)["data"]] == ids[1:3]

@@ -16,8 +16,8 @@ LARGEST_ID = 2**63 - 1
 
 def page(
     session: Session, request: PageRequest, listings: Sequence[Listing], rows: sa.Select[Any] | None = None
-) -> tuple[list[Any], bool]:
-    """Return the rows of the page, ids ascending, and whether any follow (decisions, 'Order and cursors').
+) -> list[Any]:
+    """Return the rows of the page, ids ascending (decisions, 'Order and cursors').
 
     ``rows`` selects what is shown of the listed table; without it, the ids alone are given. A list is all of ``listings``
     together: a row that passes from one to a later one meanwhile is in it once. At most LARGEST_PAGE rows, at least one.
@@ -26,10 +26,8 @@ def page(
     after = None if request.after is None else stored_id(request.after)
     before = None if request.before is None else max(0, stored_id(request.before))
     if before is not None and after is None:
-        nearest = _read(session, listings, rows, Span(limit, before=before, backward=True))
-        return nearest[::-1], bool(_ids(session, listings, Span(1, after=before - 1)))
-    found = _read(session, listings, rows, Span(limit + 1, after=after, before=before))
-    return found[:limit], len(found) > limit
+        return _read(session, listings, rows, Span(limit, before=before, backward=True))[::-1]
+    return _read(session, listings, rows, Span(limit, after=after, before=before))
 
 
 def stored_id(number: int) -> int:

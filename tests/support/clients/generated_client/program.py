@@ -295,7 +295,7 @@ def templates(client: AuthenticatedClient, pdf: str, docx: str) -> Template:
     assert made.id in [one.id for one in listed.data]
     found = told(templates_search.sync_detailed(client=client, external_id=f"generated {MARK}"), TemplatePage)
     assert [one.id for one in found.data] == [made.id]
-    assert (found.pagination.count, found.pagination.next_) == (1, None)
+    assert (found.pagination.count, found.pagination.next_) == (1, made.id)
     return told(templates_get.sync_detailed(made.id, client=client), Template)
 
 

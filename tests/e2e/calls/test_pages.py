@@ -1,0 +1,166 @@
+"""Lists are read by the loops that people write: until a page is empty, until `next` is null, and by pollers that keep `next`."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from services.gateway.http import specification
+from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.support.clients import published
+from tests.support.material.agreement import agreement_pdf, send
+from tests.support.servers.receiver import Receiver
+from tests.support.services.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
+
+Read = Callable[[dict[str, Any]], dict[str, Any]]
+"""A page of a list, asked for with this query."""
+
+
+def until_empty(read: Read, query: dict[str, Any]) -> Iterator[Any]:
+    """The loop of who looks at the rows."""
+    while (page := read(query))["data"]:
+        yield from page["data"]
+        query = {**query, "after": page["pagination"]["next"]}
+
+
+def while_next(read: Read, query: dict[str, Any]) -> Iterator[Any]:
+    """The loop of who looks at the pagination."""
+    while True:
+        page = read(query)
+        yield from page["data"]
+        if not page["pagination"]["next"]:
+            return
+        query = {**query, "after": page["pagination"]["next"]}
+
+
+LOOPS = (until_empty, while_next)
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    """What ``lists`` made on a suite, by its address: once for all tests of this file."""
+    return {}
+
+
+@pytest.fixture
+def lists(suite: RunningSuite, made: dict[str, Any]) -> dict[str, tuple[dict[str, Any], int]]:
+    """Each list of the interface, with a query for what is in it of these tests, and how many that are (-1: some)."""
+    if suite.base_url not in made:
+        made[suite.base_url] = fill(suite)
+    lists: dict[str, tuple[dict[str, Any], int]] = made[suite.base_url]
+    return lists
+
+
+def fill(suite: RunningSuite) -> dict[str, tuple[dict[str, Any], int]]:
+    folder = f"Pages {uuid.uuid4().hex}"
+    before = int(time.time()) - 1
+    with Receiver() as receiver:
+        hooks = [suite.api("POST", "/webhooks", {"url": receiver.url}, status=201)["id"] for _ in range(3)]
+        templates = [suite.template(agreement_pdf(), folder_name=folder)["id"] for _ in range(3)]
+        parties = [send(suite, templates[0], order="random", send_email=False) for _ in range(3)]
+        for party in (one for submission in parties for one in submission):
+            suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
+        delivered = f"/webhooks/{hooks[0]}/deliveries"
+        wait_until(lambda: len(suite.api("GET", delivered)["data"]) == 6, what="the six completions")
+        for hook in hooks:
+            suite.api("PUT", f"/webhooks/{hook}", {"events": ["template.archived"]})  # nothing more comes in between
+    submissions = {"template_id": templates[0]}
+    found: dict[str, tuple[dict[str, Any], int]] = {
+        "/account/dutystamps": ({}, -1),
+        "/templates": ({"folder": folder}, 3),
+        f"/templates/{templates[0]}/submissions": ({}, 3),
+        "/submissions": (submissions, 3),
+        f"/submissions/{parties[0][0]['submission_id']}/events": ({}, -1),
+        "/submitters": (submissions, 6),
+        "/webhooks": ({"after": hooks[0] - 1}, 3),
+        delivered: ({}, 6),
+        "/events/form/form.completed": ({"after": before}, -1),
+        "/events/submission/submission.created": ({"after": before}, -1),
+    }
+    ours = {one["submission_id"] for submission in parties for one in submission}
+    completions = "/events/submission/submission.completed"
+    query = {"limit": 100, "after": before}
+    wait_until(
+        lambda: ours <= {one["data"]["id"] for one in suite.api("GET", completions, params=query)["data"]},
+        what="the completions for who polls",
+    )
+    return found
+
+
+def test_each_list_is_read_whole_by_either_loop(
+    suite: RunningSuite, lists: dict[str, tuple[dict[str, Any], int]]
+) -> None:
+    for path, (query, count) in lists.items():
+
+        def read(asked: dict[str, Any], path: str = path) -> dict[str, Any]:
+            page: dict[str, Any] = suite.api("GET", path, params=asked)
+            assert page["pagination"]["count"] == len(page["data"])
+            assert (page["pagination"]["next"] is None) == (page["data"] == []) == (page["pagination"]["prev"] is None)
+            return page
+
+        whole = [one["id"] for one in read({**query, "limit": 100})["data"]]
+        assert count in (-1, len(whole)), path
+        for loop in LOOPS:
+            assert [one["id"] for one in loop(read, {**query, "limit": 2})] == whole, (path, loop)
+
+
+def test_no_list_of_the_interface_is_left_out(lists: dict[str, tuple[dict[str, Any], int]]) -> None:
+    document = specification.document()
+
+    def has_pages(operation: dict[str, Any]) -> bool:
+        schema = operation["responses"]["200"]["content"].get("application/json", {}).get("schema", {})
+        named = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
+        return "pagination" in named.get("properties", {})
+
+    def pattern(path: str) -> str:
+        parts = path.split("/")
+        event = {"form.completed": "{type}", "submission.created": "{type}"}
+        return "/".join("{id}" if part.isdigit() else event.get(part, part) for part in parts)
+
+    reads = {path: item["get"] for path, item in document["paths"].items() if "get" in item}
+    assert {path for path, operation in reads.items() if has_pages(operation)} == {pattern(path) for path in lists}
+
+
+@pytest.mark.parametrize("kind", [published.PythonClient, published.JavaScriptClient])
+def test_published_clients_read_lists_to_their_end(
+    suite: RunningSuite, lists: dict[str, tuple[dict[str, Any], int]], kind: Callable[[str, str], published.Client]
+) -> None:
+    client = kind(f"{suite.base_url}/api", suite.api_key)
+    try:
+        for name in ("templates", "submissions", "submitters"):
+            query, count = lists[f"/{name}"]
+            for loop in LOOPS:
+                method = f"list_{name}"
+                ids = [one["id"] for one in loop(lambda asked, m=method: client.call(m, asked), {**query, "limit": 2})]  # type: ignore[misc]
+                assert len(ids) == len(set(ids)) == count, (name, loop)
+    finally:
+        client.close()
+
+
+def test_a_poller_that_keeps_next_sees_each_event_once(suite: RunningSuite) -> None:
+    template = suite.template(agreement_pdf())["id"]
+    path = "/events/form/form.completed"
+    kept, seen = int(time.time()) - 1, list[str]()
+    mine: set[int] = set()
+
+    def polled() -> set[int]:
+        """One look, as a poller takes it: all that is new, and the cursor for the next time."""
+        nonlocal kept
+        while (page := suite.api("GET", path, params={"limit": 1, "after": kept}))["data"]:
+            seen.extend(one["id"] for one in page["data"])
+            submitters.update(one["data"]["id"] for one in page["data"])
+            kept = page["pagination"]["next"]
+        return submitters
+
+    submitters: set[int] = set()
+    for _ in range(3):
+        party, _other = send(suite, template, order="random", send_email=False)
+        suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
+        mine.add(party["id"])
+        wait_until(lambda: mine <= polled(), what="the completion for the poller")
+        assert polled() == polled()
+    assert len(seen) == len(set(seen))
