@@ -57,6 +57,7 @@ class PublicData(Tolerant):
 
 FORM_VIEWED = Event("submissions", "form.viewed", PublicData, public=True)
 FORM_STARTED = Event("submissions", "form.started", PublicData, public=True)
+FORM_SIGNED = Event("submissions", "form.signed", PublicData, public=True)
 FORM_COMPLETED = Event("submissions", "form.completed", PublicData, public=True)
 FORM_DECLINED = Event("submissions", "form.declined", PublicData, public=True)
 FORM_SENT = Event("submissions", "form.sent", PublicData, public=True)

@@ -44,6 +44,7 @@ class SubmissionRow(Base):
     to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements. ``certsign`` and
     ``dutystamp`` are how far providers are (``rules.providers``), None before the sealing and where none is asked.
     ``returned`` (a ReturnedState) says who has sent it back for correction, None once it is sent again.
+    ``untold_completion`` is the submitter whose ``form.completed`` is told with the sealed documents, None when none is.
     """
 
     __tablename__ = "submissions"
@@ -80,6 +81,7 @@ class SubmissionRow(Base):
     certsign: Mapped[dict[str, Any] | None] = mapped_column(Json)
     dutystamp: Mapped[dict[str, Any] | None] = mapped_column(Json)
     returned: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    untold_completion: Mapped[int | None] = mapped_column(sa.BigInteger)
     results: Mapped[dict[str, Any] | None] = mapped_column(Json)
     drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
     invitees: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))

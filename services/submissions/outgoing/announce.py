@@ -31,7 +31,7 @@ from services.submissions.evidence import sealing, statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.outgoing import mails, reminders, sms
 from services.submissions.reading import present
-from services.submissions.rules.domain import Fact, Happened
+from services.submissions.rules.domain import Fact, Happened, completion_to_tell_later
 from services.submissions.rules.providers import KeptCertsign, KeptDutystamp
 from services.submissions.site import Site
 from services.submissions.storage import trail
@@ -58,7 +58,7 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
     Fact.CREATED: (events.SUBMISSION_CREATED,),
     Fact.VIEWED: (events.FORM_VIEWED,),
     Fact.STARTED: (events.FORM_STARTED,),
-    Fact.COMPLETED: (events.FORM_COMPLETED,),
+    Fact.COMPLETED: (events.FORM_SIGNED, events.FORM_COMPLETED),
     Fact.DECLINED: (events.FORM_DECLINED, events.SUBMISSION_DECLINED),
     Fact.RETURNED: (events.SUBMISSION_RETURNED,),
     Fact.EXPIRED: (events.SUBMISSION_EXPIRED,),
@@ -104,15 +104,25 @@ class Announcement:
 
 
 def announce(announcement: Announcement, happened: Sequence[Happened]) -> None:
-    """Tell what happened, in order. The rows must already say so; what they said of an earlier moment, ``keep`` has kept."""
+    """Tell what happened, in order. The rows must already say so; what they said of an earlier moment, ``keep`` has kept.
+
+    Who completes last has ``form.signed`` told at once, and ``form.completed`` when the sealed documents exist, with them.
+    """
     submission = announcement.submission
+    later = completion_to_tell_later(happened)
+    if later is not None:
+        submission.row.untold_completion = later
     with submission.session.no_autoflush:  # the rows change with every event; they are written once
         lines = trail.append(
             submission, [line for happening in happened if (line := _line(announcement, happening))], announcement.now
         )
         announcement.receipts |= statements.confirm(submission, lines, announcement.now)
         for happening in happened:
+            if happening.fact is Fact.SEALED:
+                _tell_last_completion(announcement)
             for event in _PUBLIC.get(happening.fact, ()):
+                if event is events.FORM_COMPLETED and happening.submitter_id == later:
+                    continue
                 data = announcement.kept.get((event.type, happening.submitter_id))
                 publish(announcement, event, _data(announcement, event, happening) if data is None else data)
             _hand_over(announcement, happening)
@@ -124,6 +134,14 @@ def keep(announcement: Announcement, happened: Sequence[Happened]) -> None:
         for happening in happened:
             for event in _PUBLIC.get(happening.fact, ()):
                 announcement.kept[event.type, happening.submitter_id] = _data(announcement, event, happening)
+
+
+def _tell_last_completion(announcement: Announcement) -> None:
+    """Tell of the completion that was not told as such when the sealing began. An older version has told it then."""
+    row = announcement.submission.row
+    if row.untold_completion is not None:
+        publish(announcement, events.FORM_COMPLETED, _form_data(announcement, row.untold_completion))
+        row.untold_completion = None
 
 
 def publish(announcement: Announcement, event: Event, data: dict[str, Any]) -> None:

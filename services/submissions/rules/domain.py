@@ -317,6 +317,18 @@ def restore(submission: Submission) -> Decision:
     return _go_on(replace(submission, archived=False), [Happened(Fact.RESTORED)], None)
 
 
+def completion_to_tell_later(happened: Iterable[Happened]) -> int | None:
+    """Return the submitter whose completion is told as such only with the sealed documents: the last one before a sealing that
+    begins with it."""
+    last = None
+    for each in happened:
+        if each.fact is Fact.COMPLETED:
+            last = each.submitter_id
+        elif each.fact is Fact.SEALING:
+            return last
+    return None
+
+
 def sealed(submission: Submission, seal_id: str) -> Decision:
     """The final documents and the audit trail exist: only now is the submission completed."""
     if submission.seal_id != seal_id or submission.sealing is SealingStatus.SEALED:

@@ -140,7 +140,7 @@ def test_a_submission_by_rpc_and_events(service: Service) -> None:
     wait_until(lambda: service.get(made.id).status is SubmissionStatus.COMPLETED, what="completed")
     wait_until(lambda: service.heard(made.id, "completion_mails.due"), what="the order to mail")
     public = [one for one in service.heard(made.id) if one["sequence"] is not None]
-    assert [one["sequence"] for one in public] == list(range(1, 8))
+    assert [one["sequence"] for one in public] == list(range(1, 10))
     assert [one["type"] for one in public][-1] == "submission.completed"
 
 
@@ -260,4 +260,4 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(service: Service, victim
         told = [one for one in service.heard(each.id) if one["sequence"] is not None]
         by_id = {one["id"]: one for one in told}
         assert sorted(one["sequence"] for one in by_id.values()) == list(range(1, len(by_id) + 1))
-        assert [one["type"] for one in by_id.values()].count("form.completed") == 2
+        assert [one["type"] for one in by_id.values()].count("form.signed") == 2

@@ -80,8 +80,10 @@ def test_from_creation_to_completion(desk: Desk) -> None:
         "submission.created",
         "form.viewed",
         "form.started",
+        "form.signed",
         "form.completed",
         "form.started",
+        "form.signed",
         "form.completed",
         "submission.completed",
     ]
@@ -237,7 +239,7 @@ def test_fifty_parallel_completions_are_one(desk: Desk) -> None:
     refused = [one for one in results if isinstance(one, ServiceError)]
     assert len(refused) == 49
     assert {(one.code, one.message) for one in refused} == {("invalid", "Form has been completed already.")}
-    assert (desk.count("form.completed"), desk.count("sealing.due")) == (1, 1)
+    assert (desk.count("form.signed"), desk.count("sealing.due")) == (1, 1)
     assert_chain_holds(desk, made.id)
 
 
@@ -247,7 +249,7 @@ def test_the_same_completion_twice_gets_the_same_answer(desk: Desk) -> None:
     values = {desk.form(slug).fields[0].uuid: "Sam"}
     first = desk.complete(slug, values, request_id=request_id)
     assert desk.complete(slug, values, request_id=request_id) == first
-    assert desk.count("form.completed") == 1
+    assert desk.count("form.signed") == 1
 
 
 def test_somebody_else_s_request_id_is_another_request(desk: Desk) -> None:
@@ -299,7 +301,7 @@ def test_complete_and_expire_at_once_end_in_one_of_the_two(desk: Desk) -> None:
         completed = not isinstance(done, ServiceError)
         assert completed is not bool(expired)
         kinds = assert_told_in_order(desk, made.id)
-        assert ("form.completed" in kinds) is completed
+        assert ("form.signed" in kinds) is completed
         assert ("submission.expired" in kinds) is bool(expired)
 
 

@@ -65,6 +65,7 @@ def test_two_signers_in_order_get_a_sealed_agreement(
         kinds = [
             "form.viewed",
             "form.started",
+            "form.signed",
             "form.completed",
             "submission.created",
             "submission.completed",
@@ -112,17 +113,25 @@ def test_two_signers_in_order_get_a_sealed_agreement(
         "submission.created",
         "form.viewed",
         "form.started",
+        "form.signed",
         "form.completed",
         "form.viewed",
         "form.started",
+        "form.signed",
         "form.completed",
         "submission.completed",
     ]
-    assert len({each.message_id for each in told()}) == 8
+    assert len({each.message_id for each in told()}) == 10
     for each in told():
         Webhook(webhook["signing_secret"]).verify(each.body, each.headers)
     assert bodies[-1]["data"]["status"] == "completed"
     assert bodies[-1]["data"]["documents"][0]["sha256"] == submission["documents"][0]["sha256"]
+    last = bodies[-2]["data"]
+    assert last["documents"] == bodies[-1]["data"]["documents"]
+    assert (last["submission"]["status"], last["audit_log_url"]) == ("completed", bodies[-1]["data"]["audit_log_url"])
+    sealed = requests.get(last["documents"][0]["url"], headers={"X-Auth-Token": suite.api_key}, timeout=120).content
+    assert sealed == agreement.read_bytes()
+    assert [bodies[at]["data"]["documents"] for at in (3, 4, 7)] == [[], [], []]
 
 
 def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(

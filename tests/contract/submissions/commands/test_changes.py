@@ -146,7 +146,7 @@ def test_webhook_data_has_no_signer_s_secret(desk: Desk) -> None:
     made = desk.signed(two_signers(), {"metadata": {"crm": 7}}, {})
     desk.seal(made.id)
     public = [one for one in desk.events() if one["sequence"] is not None]
-    assert len(public) == 6
+    assert len(public) == 8
     text = json.dumps([one["data"] for one in public])
     for submitter in made.submitters:
         assert submitter.slug not in text
@@ -176,7 +176,7 @@ def test_each_event_says_what_was_true_at_its_own_moment(desk: Desk) -> None:
     (created,) = desk.events("submission.created")
     parties = [(one["status"], one["completed_at"], one["values"]) for one in created["data"]["data"]["submitters"]]
     assert parties == [("pending", None, {}), ("pending", None, {}), ("pending", None, {"Day": "2026-01-01"})]
-    prepared = [one["data"]["data"] for one in desk.events("form.completed")]
+    prepared = [one["data"]["data"] for one in desk.events("form.signed")]
     assert [(one["role"], one["status"], one["values"]) for one in prepared] == [
         ("Second Party", "completed", {"Day": "2026-03-04"}),
         ("Third Party", "completed", {"Day": "2026-01-01"}),
@@ -184,7 +184,7 @@ def test_each_event_says_what_was_true_at_its_own_moment(desk: Desk) -> None:
     slug, desk.now = made.submitters[0].slug, desk.now + timedelta(minutes=1)
     desk.complete(slug, {"name": "Bo", "sign": desk.attach(slug), "why": "So"}, ip="192.0.2.1")
     (started,) = (one["data"]["data"] for one in desk.events("form.started"))
-    ended = desk.events("form.completed")[-1]["data"]["data"]
+    ended = desk.events("form.signed")[-1]["data"]["data"]
     assert (started["status"], started["completed_at"], started["ip"]) == ("pending", None, "192.0.2.1")
     assert (ended["status"], ended["completed_at"]) == ("completed", iso(desk.now))
     assert set(started["values"]) == {"Name", "Sign", "Why"}
@@ -193,10 +193,22 @@ def test_each_event_says_what_was_true_at_its_own_moment(desk: Desk) -> None:
     desk.seal(made.id)
     done = desk.events("submission.completed")[0]["data"]["data"]
     assert (ended["submission"]["status"], ended["documents"], done["status"]) == ("pending", [], "completed")
+    *earlier, last = (one["data"]["data"] for one in desk.events("form.completed"))
+    assert [(one["submission"]["status"], one["documents"]) for one in earlier] == [("pending", [])] * 2
+    assert (last["id"], last["submission"]["status"], last["documents"]) == (
+        ended["id"],
+        "completed",
+        done["documents"],
+    )
+    assert (
+        last["audit_log_url"] == last["submission"]["audit_log_url"] == done["audit_log_url"] != ended["audit_log_url"]
+    )
+    assert (last["completed_at"], last["values"], last["ip"]) == (ended["completed_at"], ended["values"], "192.0.2.1")
     assert assert_told_in_order(desk, made.id) == [
         "submission.created",
-        *["form.completed"] * 2,
+        *["form.signed", "form.completed"] * 2,
         "form.started",
+        "form.signed",
         "form.completed",
         "submission.completed",
     ]

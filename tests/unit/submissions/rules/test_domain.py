@@ -47,6 +47,21 @@ def test_preserved_order_invites_one_after_the_other() -> None:
     assert (state.sealing, state.seal_id) == (SealingStatus.SEALING, "seal-3")
 
 
+def test_the_completion_that_the_sealing_begins_with_is_told_later() -> None:
+    assert domain.completion_to_tell_later([]) is None
+    state, happened = created(submission(0, 1, 2), 2)
+    assert domain.completion_to_tell_later(happened) is None
+    state, happened = completed(state, 1)
+    assert domain.completion_to_tell_later(happened) is None
+    state, last = completed(state, 3)
+    assert domain.completion_to_tell_later(last) == 3
+    _, happened = created(submission(0, 1, 2), 1, 3, 2)
+    assert domain.completion_to_tell_later(happened) == 2
+    failed, _ = domain.sealing_failed(state, "seal-3")
+    _, retried = domain.retry_seal(failed, seal_id="again")
+    assert domain.completion_to_tell_later(retried) is None
+
+
 def test_random_order_invites_everybody_at_once() -> None:
     state, happened = created(submission(0, 5, 9, order=Order.RANDOM))
     assert invited(happened) == [1, 2, 3]

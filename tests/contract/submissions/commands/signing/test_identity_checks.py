@@ -114,7 +114,7 @@ def test_a_signer_proves_who_he_is_and_completes(desk: IdentityDesk) -> None:
     name = desk.shown(bo.slug, "Name").uuid
     assert desk.complete(bo.slug, {name: "Bo"}).state == "completed"
     assert values(desk, made.id) == {"Name": "Bo", "Identity": "verified"}
-    assert desk.events("form.completed")[0]["data"]["data"]["values"] == {"Name": "Bo", "Identity": "verified"}
+    assert desk.events("form.signed")[0]["data"]["data"]["values"] == {"Name": "Bo", "Identity": "verified"}
     said = {"provider": "Acme Login", "issuer": ISSUER, "method": "aes", "ip": "192.0.2.1"}
     said["party"] = {"role": "First Party", "name": "Bo", "email": "signer1@example.com"}
     assert desk.lines(made.id, "start_verification") == [said]
@@ -124,7 +124,7 @@ def test_a_signer_proves_who_he_is_and_completes(desk: IdentityDesk) -> None:
     order = desk.events("sealing.due")[0]["data"]
     drawn = {one["field"]["type"]: one["value"] for one in order["values"]}
     assert drawn["verification"] == "verified"
-    told = json.dumps(desk.events("form.completed", "submission.created", "form.started"))
+    told = json.dumps(desk.events("form.signed", "form.completed", "submission.created", "form.started"))
     assert "248289761001" not in told
 
 

@@ -84,7 +84,7 @@ def test_values_are_checked_as_in_the_browser(desk: Desk) -> None:
     missing = reasons({"age": 20}, complete=True)
     assert missing == {"colour": "is required", "sign": "is required"}
     assert desk.get(made.id).submitters[0].values == {"Code": "ABC"}
-    assert desk.count("form.completed") == 0
+    assert desk.count("form.signed") == 0
 
 
 def test_a_signature_that_asks_for_a_reason(desk: Desk) -> None:
