@@ -240,8 +240,8 @@ class Notice(Tolerant):
 
 
 class Pagination(Tolerant):
-    """``count`` rows on this page, ``prev`` the first id, ``next`` the last id: both None on an empty page only, so that a reader
-    may go on until a page is empty or until ``next`` is None, and keep ``next`` for what comes later."""
+    """``count`` rows on this page, ``prev`` the first id, ``next`` the last id: both None on an empty page only, so that a
+    reader may go on until a page is empty or until ``next`` is None, and keep ``next`` for what comes later."""
 
     count: int
     next: int | None = None
@@ -652,14 +652,23 @@ class Attachment(Tolerant):
     content_type: str
 
 
+class FormerSecret(Tolerant):
+    """A signing secret that was replaced, with which deliveries are signed as well until then."""
+
+    secret: str
+    valid_until: Moment
+
+
 class Webhook(Tolerant):
-    """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers."""
+    """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers, as do
+    ``former_signing_secrets`` for a time."""
 
     id: int
     url: str
     events: list[str]
     secret: dict[str, str] = Field(default_factory=dict)
     signing_secret: str
+    former_signing_secrets: list[FormerSecret] = Field(default_factory=list)
     disabled_at: Moment | None = None
     created_at: Moment
     updated_at: Moment

@@ -36,6 +36,35 @@ class UpdateWebhook(Tolerant):
     secret: dict[str, str] | None = None
 
 
+class ReplaceSecret(Tolerant):
+    """Give a webhook another signing secret; deliveries are signed with the present one, too, for ``overlap_hours``."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    overlap_hours: float = 24
+
+
+class ReplayEvents(Tolerant):
+    """Deliver what was logged from ``since`` to ``until`` (None: now) once more, in order: of ``kinds``, or of those that the
+    webhook is told of. ``after``: only what has a higher position in the log."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    since: Moment
+    until: Moment | None = None
+    kinds: list[str] | None = None
+    after: int | None = None
+
+
+class Replayed(Tolerant):
+    """``queued`` deliveries; ``next`` goes into another request as ``after``, None when nothing is left."""
+
+    queued: int
+    next: int | None = None
+
+
 class RemoveWebhook(Tolerant):
     request_id: str
     actor: Actor
@@ -81,11 +110,14 @@ class DeliveryAttempt(Tolerant):
 
 
 class Delivery(Tolerant):
-    """One event for one webhook; ``state`` is ``pending``, ``delivered``, ``exhausted`` or ``cancelled``."""
+    """One event for one webhook; ``state`` is ``pending``, ``delivered``, ``exhausted`` or ``cancelled``. ``message_id`` is
+    the header ``webhook-id``. ``test``: it was asked for to try the webhook."""
 
     id: int
     webhook_id: int
     event_id: str
+    message_id: str = ""
+    test: bool = False
     event_type: str
     state: str
     attempts: list[DeliveryAttempt] = Field(default_factory=list)
@@ -113,4 +145,6 @@ REMOVE = Rpc("webhooks", "remove", RemoveWebhook, Confirmation)
 TEST = Rpc("webhooks", "test", TestWebhook, Confirmation)
 EVENTS = Rpc("webhooks", "events", ListEvents, EventPage)
 DELIVERIES = Rpc("webhooks", "deliveries", ListDeliveries, Page[Delivery])
+REPLACE_SECRET = Rpc("webhooks", "replace_secret", ReplaceSecret, Webhook)
+REPLAY = Rpc("webhooks", "replay", ReplayEvents, Replayed)
 RESEND = Rpc("webhooks", "resend", ResendDelivery, Delivery)

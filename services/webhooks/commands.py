@@ -20,8 +20,8 @@ from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
+from contracts.types import FormerSecret, iso
 from contracts.types import Webhook as PublicWebhook
-from contracts.types import iso
 from services.webhooks import domain, queries
 from services.webhooks.models import (
     Arrival,
@@ -36,6 +36,9 @@ from services.webhooks.models import (
 )
 
 RESPONSE_KEPT = 1000
+
+REPLAYED_AT_ONCE = 500
+"""Events of one replay request: so many are planned in well under a second, with the log and the webhook locked."""
 
 T = TypeVar("T")
 
@@ -56,20 +59,21 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
             url=command.url,
             events=_checked(lambda: domain.subscribed(command.events)),
             secret=_checked(lambda: domain.checked_secret(command.secret)),
-            signing_secret="whsec_" + base64.b64encode(secrets.token_bytes(32)).decode(),
+            signing_secret=_new_secret(),
             owner_email=command.actor.email,
             created_at=now,
             updated_at=now,
         )
         session.add(webhook)
         session.flush()
-        return queries.public_webhook(webhook)
+        return queries.public_webhook(webhook, now)
 
     return outbox.once(session, rpc.CREATE, command.request_id, decide)
 
 
 def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> PublicWebhook:
-    """Change what is given. Naming an address or events enables a disabled webhook again, from the next event on."""
+    """Change what is given. Naming an address or events enables a disabled webhook again, from the next event on; naming an
+    address has what waits for its next attempt tried now."""
 
     def decide() -> PublicWebhook:
         webhook = _load(session, command.id)
@@ -82,10 +86,27 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
             webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
         if keys & {"url", "events"}:
             webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
+        if "url" in keys:
+            _hurry(session, Delivery.webhook_id == webhook.id, now)
         webhook.updated_at = now
-        return queries.public_webhook(webhook)
+        return queries.public_webhook(webhook, now)
 
     return outbox.once(session, rpc.UPDATE, command.request_id, decide)
+
+
+def replace_secret(session: Session, command: rpc.ReplaceSecret, now: datetime) -> PublicWebhook:
+    """Another signing secret. Deliveries are signed with the one before as well, until receivers have had time to change."""
+
+    def decide() -> PublicWebhook:
+        webhook = _load(session, command.id)
+        former = [FormerSecret.model_validate(each) for each in webhook.former_secrets]
+        kept = _checked(lambda: domain.with_former(former, webhook.signing_secret, command.overlap_hours, now))
+        webhook.former_secrets = [each.model_dump(mode="json") for each in kept]
+        webhook.signing_secret = _new_secret()
+        webhook.updated_at = now
+        return queries.public_webhook(webhook, now)
+
+    return outbox.once(session, rpc.REPLACE_SECRET, command.request_id, decide)
 
 
 def remove(session: Session, command: rpc.RemoveWebhook) -> rpc.Confirmation:
@@ -123,7 +144,8 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
 
 
 def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.Delivery:
-    """Try an ended delivery again, with the same id and the same bytes."""
+    """Try a delivery now, with the same id and the same bytes: one that has ended once more, one that waits before its time.
+    What is still to be told of the same submission or template before it comes first, and now, too."""
 
     def decide() -> rpc.Delivery:
         delivery = session.scalar(
@@ -131,13 +153,47 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
         )
         if delivery is None:
             raise not_found("Delivery")
-        if delivery.outcome is None:
-            raise invalid("The delivery is still under way.")
-        delivery.retry(now)
-        session.flush()
+        if delivery.outcome is not None:
+            _lock_streams(session, [delivery.stream])
+            delivery.retry(now)
+            session.flush()
+        _hurry(session, Delivery.stream == delivery.stream, now)
+        session.refresh(delivery)
         return queries.delivery(session, delivery)
 
     return outbox.once(session, rpc.RESEND, command.request_id, decide)
+
+
+def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Replayed:
+    """Deliver logged events once more, REPLAYED_AT_ONCE at most: what was delivered or given up again, what is under way
+    sooner, what the webhook was never told of for the first time. Each has the ``webhook-id`` that it has, or would have
+    had."""
+
+    def decide() -> rpc.Replayed:
+        webhook = _load(session, command.id)
+        if webhook.disabled_at is not None:
+            raise invalid("The webhook is disabled; naming its url or events in a PUT enables it.", "id", "is disabled")
+        kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
+        _lock_log(session)  # what is appended meanwhile is planned by who appends it
+        chosen = (
+            sa.select(LoggedEvent)
+            .join(SubjectHead, SubjectHead.subject == LoggedEvent.subject)
+            .where(
+                LoggedEvent.event_type.in_(kinds),
+                SubjectHead.erased.is_(False),
+                LoggedEvent.recorded_at >= command.since,
+                LoggedEvent.recorded_at <= (command.until or now),
+                LoggedEvent.position > (command.after or 0),
+            )
+            .order_by(LoggedEvent.position)
+            .limit(REPLAYED_AT_ONCE + 1)
+        )
+        events = list(session.scalars(chosen))
+        more, events = len(events) > REPLAYED_AT_ONCE, events[:REPLAYED_AT_ONCE]
+        _deliver_again(session, webhook, events, now)
+        return rpc.Replayed(queued=len(events), next=events[-1].position if more else None)
+
+    return outbox.once(session, rpc.REPLAY, command.request_id, decide)
 
 
 def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
@@ -433,6 +489,61 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
         next_attempt_at=now,
         created_at=now,
     )
+
+
+def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime) -> None:
+    """Make deliveries of these events open, each stream in the order of its positions, whatever was open in it before."""
+    if not events:
+        return
+    streams = sorted({f"{webhook.id}/{event.subject}" for event in events})
+    _lock_streams(session, streams)
+    found = session.scalars(
+        for_update(
+            sa.select(Delivery)
+            .where(
+                Delivery.webhook_id == webhook.id,
+                Delivery.test.is_(False),
+                Delivery.position.in_([event.position for event in events]),
+            )
+            .order_by(Delivery.id)
+        )
+    )
+    known = {delivery.position: delivery for delivery in found}
+    for event in events:
+        delivery = known.get(event.position)
+        if delivery is None:
+            session.add(_new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now))
+        elif delivery.outcome is not None:
+            delivery.outcome = None
+            delivery.make_due(now)
+    session.flush()
+    opened = session.scalars(
+        for_update(
+            sa.select(Delivery)
+            .where(Delivery.stream.in_(streams), Delivery.outcome.is_(None))
+            .order_by(Delivery.position, Delivery.id)
+        )
+    )
+    begun: set[str] = set()
+    for delivery in opened:
+        if delivery.stream in begun and delivery.state == "due" and delivery.leased_by is None:
+            delivery.state = "waiting"
+        begun.add(delivery.stream)
+    session.flush()
+    _hurry(session, Delivery.stream.in_(streams), now)
+
+
+def _hurry(session: Session, which: sa.ColumnElement[bool], now: datetime) -> None:
+    """Have those of these deliveries tried now whose next attempt is planned for later. What they have tried counts."""
+    later = (which, Delivery.state == "due", Delivery.outcome.is_(None), Delivery.next_attempt_at > now)
+    session.execute(
+        sa.update(Delivery).where(*later).values(next_attempt_at=now).execution_options(synchronize_session=False)
+    )
+    leave_work(session, Delivery.__tablename__)
+
+
+def _new_secret() -> str:
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) -> None:

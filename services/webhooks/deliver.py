@@ -12,6 +12,7 @@ from contracts.runtime.data.background import Done, Outcome, Park, Retry
 from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from contracts.runtime.signed_requests import signed_headers
+from contracts.types import FormerSecret
 from services.webhooks import commands, domain
 from services.webhooks.models import Attempt, Delivery, LoggedEvent, Request, Webhook
 from services.webhooks.settings import Settings
@@ -105,7 +106,8 @@ class Deliverer:
 
 def headers(request: Request, message_id: str, moment: datetime) -> dict[str, str]:
     """The Standard Webhooks headers and the caller's own one."""
-    signed = signed_headers(request.signing_secret, message_id, request.body, moment)
+    former = domain.still_valid(map(FormerSecret.model_validate, request.former_secrets), moment)
+    signed = signed_headers(request.signing_secret, message_id, request.body, moment, [each.secret for each in former])
     return {**request.secret, "User-Agent": USER_AGENT, **signed}
 
 
@@ -119,6 +121,7 @@ _REQUESTS = (  # compiled once: building the statement costs more than running i
         _WEBHOOKS.c.url,
         _WEBHOOKS.c.secret,
         _WEBHOOKS.c.signing_secret,
+        _WEBHOOKS.c.former_secrets,
         sa.func.coalesce(_DELIVERIES.c.body, _EVENTS.c.body).label("body"),
     )
     .join(_WEBHOOKS, _WEBHOOKS.c.id == _DELIVERIES.c.webhook_id)
@@ -131,7 +134,7 @@ def prepare(session: Session, deliveries: Sequence[Delivery]) -> None:
     """Read what these deliveries send, and to whom: nothing for one that has ended meanwhile."""
     rows = session.execute(_REQUESTS, {"ids": [delivery.id for delivery in deliveries]})
     requests = {
-        row.id: Request(row.webhook_id, row.url, row.secret, row.signing_secret, row.body.encode())
+        row.id: Request(row.webhook_id, row.url, row.secret, row.signing_secret, row.body.encode(), row.former_secrets)
         for row in rows
         if row.body is not None
     }

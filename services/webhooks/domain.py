@@ -1,11 +1,13 @@
 """Rules of webhooks: which events there are, when a delivery is tried again, when a webhook is given up. No I/O, no clock."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from contracts.events import FORM_COMPLETED, FORM_DECLINED, FORM_STARTED, FORM_VIEWED, REGISTRY
+from contracts.types import FormerSecret
 
 EVENTS = tuple(event.type for event in REGISTRY.values() if event.public)
 
@@ -23,6 +25,12 @@ LONGEST_RETRY_AFTER = timedelta(hours=24)
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """Largest clock skew between our machines."""
+
+LONGEST_OVERLAP_HOURS = 7 * 24
+"""So long may a signing secret that was replaced be in use at most."""
+
+MOST_FORMER_SECRETS = 4
+"""A signature for each is a header of some 250 bytes."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")  # RFC 9110, 5.6.2
 _RESERVED = {
@@ -53,12 +61,12 @@ class Refused(Exception):
 
 def subscribed(events: list[str] | None) -> list[str]:
     """The kinds a webhook gets: those it names, all four ``form.*`` when it names none. Refused for an unknown kind."""
-    if not events:
-        return list(FORM_EVENTS)
-    for index, kind in enumerate(events):
-        if kind not in EVENTS:
-            raise Refused(f"events[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(EVENTS))}")
-    return list(dict.fromkeys(events))
+    return _known("events", events) if events else list(FORM_EVENTS)
+
+
+def kinds_of(named: list[str] | None) -> list[str]:
+    """The kinds that are named, each once; none when none is. Refused for an unknown kind."""
+    return _known("kinds", named or [])
 
 
 def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
@@ -75,6 +83,24 @@ def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
     if len(value) > _MAX_HEADER_VALUE or not value.isascii() or not value.isprintable() or value != value.strip():
         raise Refused(f"secret.{name}", "must be printable ASCII without blanks around it, 4,096 characters at most")
     return {name: value}
+
+
+def still_valid(former: Iterable[FormerSecret], now: datetime) -> list[FormerSecret]:
+    """Those of the secrets that were replaced with which deliveries are still signed."""
+    return [each for each in former if each.valid_until > now]
+
+
+def with_former(former: Iterable[FormerSecret], secret: str, hours: float, now: datetime) -> list[FormerSecret]:
+    """The former secrets when ``secret`` is replaced now and signs for some ``hours``. Refused when these are too many, or
+    would be valid for too long."""
+    if not 0 <= hours <= LONGEST_OVERLAP_HOURS:
+        raise Refused("overlap_hours", f"must be from 0 to {LONGEST_OVERLAP_HOURS}")
+    kept = still_valid(former, now)
+    if not hours:
+        return kept
+    if len(kept) == MOST_FORMER_SECRETS:
+        raise Refused("overlap_hours", f"{MOST_FORMER_SECRETS} former secrets are still valid; 0 adds none")
+    return [FormerSecret(secret=secret, valid_until=now + timedelta(hours=hours)), *kept]
 
 
 @dataclass(frozen=True)
@@ -98,6 +124,13 @@ def judge(status: int, retry_after: str | None, now: datetime) -> Verdict:
 def hopeless(failing_since: datetime | None, now: datetime, give_up_after: timedelta) -> bool:
     """True when a webhook has done nothing but fail for that long."""
     return failing_since is not None and now - failing_since >= give_up_after
+
+
+def _known(field: str, kinds: list[str]) -> list[str]:
+    for index, kind in enumerate(kinds):
+        if kind not in EVENTS:
+            raise Refused(f"{field}[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(EVENTS))}")
+    return list(dict.fromkeys(kinds))
 
 
 def _wait(retry_after: str | None, now: datetime) -> timedelta | None:

@@ -1,5 +1,6 @@
 """Tables of the webhooks service: the event log, the webhooks, what was delivered and how."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,8 @@ _LEASED = sa.text("leased_by IS NOT NULL")
 
 class Webhook(Base):
     """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
-    it is disabled as long as the gateway has not said who the admins are."""
+    it is disabled as long as the gateway has not said who the admins are. ``former_secrets`` (each a FormerSecret) sign beside
+    ``signing_secret`` until their time is over."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -31,6 +33,7 @@ class Webhook(Base):
     events: Mapped[list[str]] = mapped_column(Json)
     secret: Mapped[dict[str, str]] = mapped_column(Json)
     signing_secret: Mapped[str] = mapped_column(sa.Text)
+    former_secrets: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
     owner_email: Mapped[str] = mapped_column(sa.Text)
     failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -120,13 +123,15 @@ class LoggedEvent(Base):
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a delivery, with its receiver. ``secret`` is the caller's own header."""
+    """The request of a delivery, with its receiver. ``secret`` is the caller's own header. ``former_secrets`` are all that
+    there are: whoever signs leaves out those whose time is over."""
 
     webhook_id: int
     url: str
     secret: dict[str, str]
     signing_secret: str
     body: bytes
+    former_secrets: Sequence[dict[str, Any]] = ()
 
 
 class Delivery(DueRow, Base):

@@ -12,7 +12,7 @@ from contracts.errors import invalid, not_found
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import for_update
 from contracts.runtime.data.stored import as_stored, readable, reading
-from contracts.types import Actor, EventRecord, Page, Pagination, Role
+from contracts.types import Actor, EventRecord, FormerSecret, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain
 from services.webhooks.models import (
@@ -29,18 +29,18 @@ from services.webhooks.models import (
 _LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
-def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
+def webhook(session: Session, request: rpc.GetWebhook, now: datetime) -> PublicWebhook:
     row = session.get(Webhook, request.id)
     if row is None:
         raise not_found("Webhook")
     with reading(PublicWebhook, row.id):
-        return public_webhook(row)
+        return public_webhook(row, now)
 
 
-def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
+def webhooks(session: Session, request: rpc.ListWebhooks, now: datetime) -> Page[PublicWebhook]:
     rows = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
-        data=readable(PublicWebhook, rows, public_webhook),
+        data=readable(PublicWebhook, rows, lambda row: public_webhook(row, now)),
         pagination=Pagination.of([row.id for row in rows]),
     )
 
@@ -166,7 +166,7 @@ def _gap(head: SubjectHead, arrivals: list[Arrival]) -> Gap:
     )
 
 
-def public_webhook(row: Webhook) -> PublicWebhook:
+def public_webhook(row: Webhook, now: datetime) -> PublicWebhook:
     return as_stored(
         PublicWebhook,
         id=row.id,
@@ -174,6 +174,7 @@ def public_webhook(row: Webhook) -> PublicWebhook:
         events=row.events,
         secret=row.secret,
         signing_secret=row.signing_secret,
+        former_signing_secrets=domain.still_valid(map(FormerSecret.model_validate, row.former_secrets), now),
         disabled_at=row.disabled_at,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -187,6 +188,8 @@ def _delivery(row: Delivery, attempts: list[Attempt]) -> rpc.Delivery:
         webhook_id=row.webhook_id,
         event_id=row.event_id,
         event_type=row.event_type,
+        message_id=row.message_id,
+        test=row.test,
         state=row.outcome or "pending",
         attempts=[
             as_stored(

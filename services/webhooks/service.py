@@ -23,11 +23,11 @@ class WebhooksService:
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetWebhook) -> Webhook:
-        return self.context.database.read(queries.webhook, request)
+        return self.context.database.read(queries.webhook, request, now())
 
     @handles(rpc.LIST)
     def list(self, request: rpc.ListWebhooks) -> Page[Webhook]:
-        return self.context.database.read(queries.webhooks, request)
+        return self.context.database.read(queries.webhooks, request, now())
 
     @handles(rpc.CREATE)
     def create(self, request: rpc.CreateWebhook) -> Webhook:
@@ -59,6 +59,14 @@ class WebhooksService:
     @handles(rpc.RESEND)
     def resend(self, request: rpc.ResendDelivery) -> rpc.Delivery:
         return self.context.database.write(commands.resend, request, now())
+
+    @handles(rpc.REPLAY)
+    def replay(self, request: rpc.ReplayEvents) -> rpc.Replayed:
+        return self.context.database.write(commands.replay, request, now())
+
+    @handles(rpc.REPLACE_SECRET)
+    def replace_secret(self, request: rpc.ReplaceSecret) -> Webhook:
+        return self.context.database.write(commands.replace_secret, request, now())
 
     @handles(health.PING["webhooks"])
     def ping(self, request: health.Ping) -> health.Pong:

@@ -5,6 +5,7 @@ from typing import Any
 from contracts.rpc import webhooks as rpc
 from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange
 
 
@@ -31,6 +32,19 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def test(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.TEST, exchange, id=exchange.arguments["id"])
+
+
+async def replace_secret(context: GatewayContext, exchange: Exchange) -> Any:
+    hours = exchange.body.get("overlap_hours")
+    overlap = {} if hours is None else {"overlap_hours": hours}
+    return await context.ask(rpc.REPLACE_SECRET, exchange, id=exchange.arguments["id"], **overlap)
+
+
+async def replay(context: GatewayContext, exchange: Exchange) -> Any:
+    since, until = exchange.body["from"], exchange.body.get("to")
+    span = {"since": parse_moment(since), "until": parse_moment(until) if until else None}
+    more = pick(exchange.body, "kinds", "after")
+    return await context.ask(rpc.REPLAY, exchange, id=exchange.arguments["id"], **span, **more)
 
 
 async def deliveries(context: GatewayContext, exchange: Exchange) -> Any:

@@ -127,6 +127,8 @@ MATRIX: dict[str, Row] = {
     "webhooks.remove": Row(ADMINS),
     "webhooks.test": Row(ADMINS),
     "webhooks.deliveries": Row(ADMINS),
+    "webhooks.replace_secret": Row(ADMINS, lambda _: {"overlap_hours": 1}),
+    "webhooks.replay": Row(ADMINS, lambda _: {"from": "2099-01-01T00:00:00Z"}),
     "webhooks.resend": Row(ADMINS, done=404),
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),

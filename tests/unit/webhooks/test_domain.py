@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from contracts.types import FormerSecret
 from services.webhooks import domain
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -22,6 +23,33 @@ def test_an_unknown_event_is_refused_with_its_place() -> None:
     assert refused.value.field == "events[1]"
     assert "form.sealed" in refused.value.reason
     assert str(refused.value) == refused.value.reason
+
+
+def test_kinds_that_are_named_are_known_and_none_is_none() -> None:
+    assert domain.kinds_of(None) == domain.kinds_of([]) == []
+    assert domain.kinds_of(["form.sent", "form.sent"]) == ["form.sent"]
+    with pytest.raises(domain.Refused) as refused:
+        domain.kinds_of(["form.sealed"])
+    assert refused.value.field == "kinds[0]"
+
+
+def test_secrets_that_were_replaced_are_valid_until_their_time() -> None:
+    kept: list[FormerSecret] = []
+    for number in range(4):
+        kept = domain.with_former(kept, f"secret {number}", 1 + number, NOW)
+    assert [(each.secret, each.valid_until - NOW) for each in kept] == [
+        (f"secret {number}", timedelta(hours=1 + number)) for number in (3, 2, 1, 0)
+    ]
+    assert domain.still_valid(kept, NOW + timedelta(hours=1)) == kept[:3]
+    assert domain.with_former(kept, "fifth", 0, NOW) == kept
+    with pytest.raises(domain.Refused, match="4 former secrets") as refused:
+        domain.with_former(kept, "fifth", 1, NOW)
+    assert refused.value.field == "overlap_hours"
+    assert len(domain.with_former(kept, "fifth", 168, NOW + timedelta(hours=1))) == 4
+    for hours in (-0.1, 168.1, float("nan"), float("inf")):
+        with pytest.raises(domain.Refused, match="from 0 to 168") as refused:
+            domain.with_former([], "x", hours, NOW)
+        assert refused.value.field == "overlap_hours"
 
 
 def test_a_secret_header_is_kept_as_given() -> None:

@@ -71,6 +71,8 @@ from countersign_client.api.webhooks import (
     webhooks_deliveries,
     webhooks_get,
     webhooks_remove,
+    webhooks_replace_secret,
+    webhooks_replay,
     webhooks_resend,
     webhooks_search,
     webhooks_test,
@@ -138,9 +140,12 @@ from countersign_client.models import (
     Reminders,
     Removed,
     RemovedUser,
+    Replay,
+    Replayed,
     Role,
     SealingStatus,
     SecretHeaderInput,
+    SecretReplacement,
     SendAgain,
     SigningOrder,
     Submission,
@@ -454,8 +459,13 @@ def happened(client: AuthenticatedClient, webhook: Webhook, submission: Submissi
     assert told(webhooks_test.sync_detailed(webhook.id, client=client), Confirmation).message
     delivery = wait_for(attempted)
     assert delivery.attempts[0].error is not None
-    again = webhooks_resend.sync_detailed(webhook.id, delivery.id, client=client)  # it is still tried
-    assert isinstance(again.parsed, Delivery | Error)
+    again = told(webhooks_resend.sync_detailed(webhook.id, delivery.id, client=client), Delivery)
+    assert again.message_id == delivery.message_id
+    other = SecretReplacement(overlap_hours=1)
+    replaced = told(webhooks_replace_secret.sync_detailed(webhook.id, client=client, body=other), Webhook)
+    assert [one.secret for one in replaced.former_signing_secrets] == [webhook.signing_secret]
+    span = Replay(from_=submission.created_at, kinds=[EventKind.SUBMISSION_COMPLETED])
+    assert told(webhooks_replay.sync_detailed(webhook.id, client=client, body=span), Replayed).queued
     assert told(webhooks_remove.sync_detailed(webhook.id, client=client), Confirmation).message
 
 
