@@ -101,6 +101,28 @@ class EventPage(Tolerant):
     pagination: Pagination
 
 
+class ReadFeed(Tolerant):
+    """``after``: only events with a higher ``sequence``. ``kinds``: only of these; of all when it is None or empty."""
+
+    actor: Actor
+    limit: int = 10
+    after: int | None = None
+    kinds: list[str] | None = None
+
+
+class FeedEvent(EventRecord):
+    """An event with its place in the log: whatever is logged later has a higher ``sequence``."""
+
+    sequence: int
+
+
+class FeedPage(Tolerant):
+    """Ascending by ``sequence``, which the cursors in ``pagination`` are."""
+
+    data: list[FeedEvent]
+    pagination: Pagination
+
+
 class DeliveryAttempt(Tolerant):
     attempted_at: Moment
     status: int | None = None
@@ -144,6 +166,7 @@ UPDATE = Rpc("webhooks", "update", UpdateWebhook, Webhook)
 REMOVE = Rpc("webhooks", "remove", RemoveWebhook, Confirmation)
 TEST = Rpc("webhooks", "test", TestWebhook, Confirmation)
 EVENTS = Rpc("webhooks", "events", ListEvents, EventPage)
+FEED = Rpc("webhooks", "feed", ReadFeed, FeedPage)
 DELIVERIES = Rpc("webhooks", "deliveries", ListDeliveries, Page[Delivery])
 REPLACE_SECRET = Rpc("webhooks", "replace_secret", ReplaceSecret, Webhook)
 REPLAY = Rpc("webhooks", "replay", ReplayEvents, Replayed)

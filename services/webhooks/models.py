@@ -117,6 +117,7 @@ class LoggedEvent(Base):
 
     __table_args__ = (
         sa.Index("ix_events_type_time", "event_type", "recorded_at", "position"),
+        sa.Index("ix_events_type", "event_type", "position"),
         {"sqlite_autoincrement": True},
     )
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import invalid, not_found
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import for_update
+from contracts.runtime.data.lists.page import LARGEST_ID, LARGEST_PAGE
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.types import Actor, EventRecord, FormerSecret, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
@@ -95,6 +96,40 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
         rows = sorted([*rows, *session.scalars(same_second)], key=lambda row: (row.recorded_at, row.position))
     seconds = [int(row.recorded_at.timestamp()) for row in rows]
     return rpc.EventPage(data=readable(EventRecord, rows, _record), pagination=Pagination.of(seconds))
+
+
+def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
+    """A page of the whole log, or of some kinds of events, by their positions.
+
+    Positions rise in the order of the commits (``LogHead``): when one can be read, all lower ones can, and none comes later. So
+    a reader that passes ``next`` as ``after`` sees every event exactly once. Raises ServiceError for a position that the log
+    has not reached: it is of a log that was there before a backup was restored, and its reader would wait in vain.
+    """
+    try:
+        kinds = domain.kinds_of(request.kinds)
+    except domain.Refused as refused:
+        raise invalid(refused.reason, refused.field) from refused
+    after = min(request.after or 0, LARGEST_ID)
+    if after:
+        end = session.scalar(sa.select(sa.func.max(LoggedEvent.position))) or 0
+        if after > end:
+            raise invalid(f"after is beyond the end of the log, which is {end}", "after", f"is greater than {end}")
+    limit = max(1, min(request.limit, LARGEST_PAGE))
+    position = LoggedEvent.position
+
+    def found(*of_kind: sa.ColumnElement[bool]) -> sa.Select[Any]:
+        seen = sa.select(position.label("position")).where(position > after, *_visible(request.actor), *of_kind)
+        return seen.order_by(position).limit(limit)
+
+    if kinds:  # each by its index: one that is rare is not searched for along all the others
+        parts = [sa.select(found(LoggedEvent.event_type == kind).subquery().c.position) for kind in kinds]
+        chosen = sa.union_all(*parts).subquery()
+        wanted: sa.Select[Any] = sa.select(chosen.c.position).order_by(chosen.c.position).limit(limit)
+    else:
+        wanted = found()
+    positions = list(session.scalars(wanted))
+    rows = list(session.scalars(sa.select(LoggedEvent).where(position.in_(positions)).order_by(position)))
+    return rpc.FeedPage(data=readable(rpc.FeedEvent, rows, _of_feed), pagination=Pagination.of(positions))
 
 
 def _close_until(session: Session, now: datetime) -> datetime:
@@ -211,15 +246,24 @@ def _record(row: LoggedEvent) -> EventRecord:
     return as_stored(EventRecord, **{"id": row.event_id, **json.loads(row.body)})
 
 
+def _of_feed(row: LoggedEvent) -> rpc.FeedEvent:
+    return as_stored(rpc.FeedEvent, **{"id": row.event_id, "sequence": row.position, **json.loads(row.body)})
+
+
 def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
-    """As the submissions themselves are seen now (decisions: 'shared' templates): an editor has the events of their own
-    templates and of what they created, a viewer those of shared templates. Unsharing a template takes its events away, too."""
+    """As the submissions and templates themselves are seen now (decisions: 'shared' templates): an editor has the events of
+    their own templates and of what they created, and those of a shared template itself; a viewer has all events of shared
+    templates. Unsharing a template takes its events away, too."""
     if actor.role is Role.ADMIN:
         return []
+    shared = sa.func.coalesce(_of_template(KnownTemplate.shared), LoggedEvent.shared).is_(True)
     if actor.role is Role.EDITOR:
         author = sa.func.coalesce(_of_template(KnownTemplate.author_id), LoggedEvent.author_id)
-        return [sa.or_(author == actor.user_id, LoggedEvent.created_by_id == actor.user_id)]
-    return [sa.func.coalesce(_of_template(KnownTemplate.shared), LoggedEvent.shared).is_(True)]
+        of_template = LoggedEvent.subject.startswith("template:")
+        return [
+            sa.or_(author == actor.user_id, LoggedEvent.created_by_id == actor.user_id, sa.and_(of_template, shared))
+        ]
+    return [shared]
 
 
 def _of_template(column: Any) -> Any:

@@ -52,6 +52,10 @@ class WebhooksService:
     def events(self, request: rpc.ListEvents) -> rpc.EventPage:
         return self.context.database.write(queries.events, request, now())
 
+    @handles(rpc.FEED)
+    def feed(self, request: rpc.ReadFeed) -> rpc.FeedPage:
+        return self.context.database.read(queries.feed, request)
+
     @handles(rpc.DELIVERIES)
     def deliveries(self, request: rpc.ListDeliveries) -> Page[rpc.Delivery]:
         return self.context.database.read(queries.deliveries, request)

@@ -1,10 +1,16 @@
-"""Polling of events (specification 6.3)."""
+"""Polling of events (specification 6.3), and all of them as one feed."""
 
+import asyncio
 from typing import Any
 
 from contracts.rpc import webhooks as rpc
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
+
+MOST_WAITING = 100
+LOOK_AGAIN = 1.0
+"""Seconds between looks for who waits."""
+_places = asyncio.Semaphore(MOST_WAITING)
 
 
 async def form(context: GatewayContext, exchange: Exchange) -> Any:
@@ -13,6 +19,28 @@ async def form(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def submission(context: GatewayContext, exchange: Exchange) -> Any:
     return await _page(context, exchange)
+
+
+async def feed(context: GatewayContext, exchange: Exchange) -> Any:
+    """With ``wait``, an answer that would be empty waits for the next event: the service is asked again and again.
+
+    No longer than work may go on when this process is to stop, and for MOST_WAITING callers at a time: others are answered at
+    once.
+    """
+    chosen = dict(exchange.arguments)
+    seconds = min(chosen.pop("wait"), max(0.0, context.settings.drain_seconds - 5))
+    kinds = [kind.strip() for kind in chosen.pop("kinds", "").split(",")]
+    chosen["kinds"] = [kind for kind in kinds if kind]
+    clock = asyncio.get_running_loop().time
+    end = clock() + seconds
+    page = await context.ask(rpc.FEED, exchange, **chosen)
+    if page["data"] or _places.locked():
+        return page
+    async with _places:
+        while not page["data"] and (left := end - clock()) > 0:
+            await asyncio.sleep(min(LOOK_AGAIN, left))
+            page = await context.ask(rpc.FEED, exchange, **chosen)
+    return page
 
 
 async def _page(context: GatewayContext, exchange: Exchange) -> Any:

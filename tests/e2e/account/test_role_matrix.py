@@ -130,6 +130,7 @@ MATRIX: dict[str, Row] = {
     "webhooks.replace_secret": Row(ADMINS, lambda _: {"overlap_hours": 1}),
     "webhooks.replay": Row(ADMINS, lambda _: {"from": "2099-01-01T00:00:00Z"}),
     "webhooks.resend": Row(ADMINS, done=404),
+    "events.feed": Row(EVERYBODY),
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),
 }

@@ -57,6 +57,7 @@ def lists(suite: RunningSuite, made: dict[str, Any]) -> dict[str, tuple[dict[str
 
 def fill(suite: RunningSuite) -> dict[str, tuple[dict[str, Any], int]]:
     folder = f"Pages {uuid.uuid4().hex}"
+    every = list(while_next(lambda query: suite.api("GET", "/events", params=query), {"limit": 100}))
     before = int(time.time()) - 1
     with Receiver() as receiver:
         hooks = [suite.api("POST", "/webhooks", {"url": receiver.url}, status=201)["id"] for _ in range(3)]
@@ -78,6 +79,7 @@ def fill(suite: RunningSuite) -> dict[str, tuple[dict[str, Any], int]]:
         "/submitters": (submissions, 6),
         "/webhooks": ({"after": hooks[0] - 1}, 3),
         delivered: ({}, 6),
+        "/events": ({"after": every[-1]["sequence"] if every else 0, "kinds": "template.created,form.completed"}, -1),
         "/events/form/form.completed": ({"after": before}, -1),
         "/events/submission/submission.created": ({"after": before}, -1),
     }

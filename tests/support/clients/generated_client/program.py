@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from countersign_client import AuthenticatedClient, Client
 from countersign_client.api.account import account_dutystamps, account_get, account_test_certsign, account_update
-from countersign_client.api.events import events_form, events_submission
+from countersign_client.api.events import events_feed, events_form, events_submission
 from countersign_client.api.signing_form import attachments_create, phone_codes_send, submitter_form_views_create
 from countersign_client.api.submissions import (
     submissions_certsign,
@@ -98,6 +98,7 @@ from countersign_client.models import (
     ErasedEventData,
     Error,
     ErrorCode,
+    EventFeedPage,
     EventKind,
     FieldInput,
     FieldOverride,
@@ -456,6 +457,10 @@ def happened(client: AuthenticatedClient, webhook: Webhook, submission: Submissi
     told_of = wait_for(whole)
     assert isinstance(told_of, PolledSubmissionEventData)
     assert told_of.submitters[1].email == "buyer@example.com"
+    kinds = f"{EventKind.FORM_SIGNED},{EventKind.SUBMISSION_COMPLETED}"
+    feed = told(events_feed.sync_detailed(client=client, limit=100, after=0, kinds=kinds, wait=1), EventFeedPage)
+    assert feed.data[0].sequence == feed.pagination.prev
+    assert feed.data[0].data.additional_properties
     assert told(webhooks_test.sync_detailed(webhook.id, client=client), Confirmation).message
     delivery = wait_for(attempted)
     assert delivery.attempts[0].error is not None
