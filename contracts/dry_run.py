@@ -32,12 +32,13 @@ class DryRun(Tolerant):
     """The result of a creating call that was only tried: nothing was stored, and nobody was told.
 
     ``problems`` are what the call would be refused for; when there are none it would be accepted. ``report`` is what was
-    changed or skipped in the documents, and why.
+    changed or skipped in the documents, and why. ``warnings`` are what of the request would be ignored.
     """
 
     dry_run: Literal[True] = True
     accepted: bool
     problems: list[dict[str, str]] = Field(default_factory=list)
+    warnings: list[dict[str, str]] = Field(default_factory=list)
     report: list[Notice] = Field(default_factory=list)
     name: str | None = None
     roles: list[str] = Field(default_factory=list)

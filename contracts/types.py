@@ -451,7 +451,8 @@ class Submitter(Tolerant):
 
     ``slug`` and ``embed_src`` are None for a caller who only reads. ``documents`` is empty until this submitter has completed.
     ``template`` and ``submission_events`` come with the submitter reads only. ``identity_status`` is None unless they sign at a
-    provider with a certificate of their own, which is ``identity`` once they have.
+    provider with a certificate of their own, which is ``identity`` once they have. ``warnings`` (each ``field`` and ``reason``)
+    come with the answer to a request that gives values: what of them was ignored.
     """
 
     id: int
@@ -485,6 +486,7 @@ class Submitter(Tolerant):
     identity_status: IdentityStatus | None = None
     identity: SignerCertificate | None = None
     acts_as: str = ActsAs.SIGNER.value
+    warnings: list[dict[str, str]] | None = None
 
 
 StampTarget = Literal["documents", "combined"]

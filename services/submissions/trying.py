@@ -48,6 +48,7 @@ def try_out(
     return DryRun(
         accepted=not problems,
         problems=problems,
+        warnings=[dict(warning) for plan in plans for submitter in plan.submitters for warning in submitter.warnings],
         report=basis.report if isinstance(basis, Composition) else [],
         name=plans[0].name if plans and plans[0].name else basis.name,
         roles=[party.name for party in basis.parties],

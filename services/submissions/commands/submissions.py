@@ -89,7 +89,7 @@ def create(
         announce.announce(announcement, happened)
         if plan.given_preferences:
             announce.preferences_given(announcement, command.actor, plan.given_preferences)
-        answer = queries.presented(session, submission, site, now, unmasked=True)
+        answer = _with_warnings(queries.presented(session, submission, site, now, unmasked=True), plan)
         return answer if isinstance(template, TemplateSnapshot) else _with_documents(answer, template, plan)
 
     call = rpc.CREATE if isinstance(command, rpc.CreateSubmission) else rpc.CREATE_ONE_OFF
@@ -202,6 +202,13 @@ def _decided(announcement: Announcement, decision: domain.Decision) -> None:
     state, happened = decision
     store.save(announcement.submission, state, announcement.now)
     announce.announce(announcement, happened)
+
+
+def _with_warnings(answer: Submission, plan: Plan) -> Submission:
+    """The answer to a creation says what of each submitter's values was ignored."""
+    ignored = {each.party.uuid: [dict(warning) for warning in each.warnings] for each in plan.submitters}
+    told = [each.model_copy(update={"warnings": ignored.get(each.uuid, [])}) for each in answer.submitters]
+    return answer.model_copy(update={"submitters": told})
 
 
 def _with_documents(answer: Submission, composition: Composition, plan: Plan) -> Submission:

@@ -142,7 +142,8 @@ def update(
             lines.append(trail.Line(trail.UPDATE_SUBMITTER, submitter.id, data))
         trail.append(submission, lines, at)
         announce(announcement, happened)
-        return queries.presented_submitter(session, submission, submitter, site, now)
+        answer = queries.presented_submitter(session, submission, submitter, site, now)
+        return answer.model_copy(update={"warnings": change.overrides.ignored})
 
     return once(session, rpc.UPDATE_SUBMITTER, command, decide)
 

@@ -241,6 +241,7 @@ def _submitter(
         phone=phone,
         external_id=checked_key(submitter.external_id, f"{path}.external_id", problems),
         values=overrides.values,
+        warnings=overrides.ignored,
         metadata=submitter.metadata,
         preferences=preferences_kept,
         message=checked_message(submitter.message, f"{path}.message", problems),

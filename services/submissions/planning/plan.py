@@ -1,5 +1,6 @@
 """A submission and its parties as they will be stored: what ``creation`` works out and one transaction writes."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ Basis = TemplateSnapshot | Composition
 @dataclass(frozen=True)
 class PlannedSubmitter:
     """One party as it will be stored. ``group`` is its place in the order; ``invited_by`` the uuid of the role that names it
-    later (``invites``)."""
+    later (``invites``); ``warnings`` what of its values is ignored."""
 
     party: Party
     group: int
@@ -33,6 +34,7 @@ class PlannedSubmitter:
     message: dict[str, Any] | None
     branding: Branding
     invited_by: str | None = None
+    warnings: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True)

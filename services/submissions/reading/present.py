@@ -280,7 +280,9 @@ _ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
 
 def submission_data(shown: SubmissionView) -> dict[str, Any]:
     """``data`` of submission.* events."""
-    hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
+    hidden: Any = {
+        "submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields", "warnings"}}
+    }
     return submission(shown).model_dump(
         mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)}, warnings=False
     )
@@ -292,7 +294,7 @@ def form_data(shown: SubmissionView, submitter_row: Any, submission_url: str) ->
     model = submitter(submitter_row, shown, result_links(row, shown.links))
     trail_url = audit_trail_url(row, shown.template, shown.links)
     return {
-        **model.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields"}),
+        **model.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields", "warnings"}),
         "ip": submitter_row.visit.get("ip"),
         "ua": submitter_row.visit.get("user_agent"),
         "audit_log_url": trail_url,

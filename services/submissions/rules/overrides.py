@@ -43,6 +43,7 @@ class Overrides:
 
     changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    ignored: list[dict[str, str]] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
@@ -65,6 +66,9 @@ class Overrides:
         return definition.model_copy(update=merged)
 
 
+MOST_IGNORED = 100
+
+
 @dataclass(frozen=True)
 class OverrideRequest:
     """The request's part for one party; ``path`` is its place in the body, empty or ending with a dot."""
@@ -84,7 +88,8 @@ def plan_overrides(
 ) -> Overrides:
     """``own_fields`` are the party's fields, ``names`` what they are called, ``attached`` the uuids of attachments that exist.
 
-    Unknown names are an error in ``fields`` and ``readonly_fields``, and ignored in ``values`` (decisions).
+    Unknown names are an error in ``fields`` and ``readonly_fields``. In ``values`` they are ignored (decisions), and told as
+    ``ignored``: the first MOST_IGNORED.
     """
     overrides, by_key = Overrides(), FieldIndex(own_fields, names)
     for index, override in enumerate(request.fields):
@@ -104,7 +109,12 @@ def plan_overrides(
             if definition.type is FieldType.VERIFICATION:
                 problems.add(f"{request.path}readonly_fields[{index}]", READ_ONLY)
     for key, raw in request.values.items():
-        for definition in by_key.fields(key):
+        meant = by_key.fields(key)
+        if not meant and len(overrides.ignored) < MOST_IGNORED:
+            overrides.ignored.append(
+                {"field": f"{request.path}values.{key[:100]}", "reason": "is no field of this role"}
+            )
+        for definition in meant:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
     return overrides
 

@@ -291,3 +291,28 @@ def test_documents_on_the_way(suite: RunningSuite) -> None:
 def two_pages(name: str, role: str) -> dict[str, str]:
     pdf = agreement_pdf([f"Document {name}", f"{{{{Name {role};role={role}}}}}"])
     return {"name": name, "file": base64.b64encode(pdf).decode()}
+
+
+def test_names_in_values_that_nobody_knows_are_told(suite: RunningSuite, template: dict[str, Any]) -> None:
+    """They are ignored, as the peer's clients expect, and the answer says so: in a dry run, on creation, and on a change."""
+    values = {"Company": "Acme", "Compnay": "Acme", "full name": "is the buyer's"}
+    people = [
+        {"role": "Seller", "email": "seller@example.com", "values": values},
+        {"role": "Buyer", "email": "buyer@example.com", "values": {"full name": "Bo"}},
+    ]
+    body = {"template_id": template["id"], "send_email": False, "submitters": people}
+    ignored = [
+        {"field": f"submitters[0].values.{name}", "reason": "is no field of this role"}
+        for name in ("Compnay", "full name")
+    ]
+    tried = suite.api("POST", "/submissions", body, params={"dry_run": "true"})
+    assert (tried["accepted"], tried["problems"], tried["warnings"]) == (True, [], ignored)
+    seller, buyer = suite.api("POST", "/submissions", body)
+    assert (seller["warnings"], buyer["warnings"]) == (ignored, [])
+    assert (seller["values"], buyer["values"]) == ({"Company": "Acme"}, {"Full name": "Bo"})
+    whole = suite.api("POST", "/submissions/init", body)
+    assert [each["warnings"] for each in whole["submitters"]] == [ignored, []]
+    changed = suite.api("PUT", f"/submitters/{seller['id']}", {"values": {"Nope": 1, "Company": "Other"}})
+    assert changed["warnings"] == [{"field": "values.Nope", "reason": "is no field of this role"}]
+    assert changed["values"] == {"Company": "Other"}
+    assert suite.api("GET", f"/submitters/{seller['id']}")["warnings"] is None

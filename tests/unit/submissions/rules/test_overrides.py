@@ -46,6 +46,19 @@ def planned(
     return found, [(one["field"], one["reason"]) for one in problems.found]
 
 
+def test_values_with_unknown_names_are_ignored_and_told() -> None:
+    found, problems = planned({"Number": "7", "Nope": 1, "n" * 200: 2})
+    assert (problems, found.values) == ([], {"number": 7})
+    reason = "is no field of this role"
+    assert found.ignored == [
+        {"field": "s.values.Nope", "reason": reason},
+        {"field": f"s.values.{'n' * 100}", "reason": reason},
+    ]
+    assert planned({"Number": "7"})[0].ignored == []
+    many, _ = planned({f"no {number}": 1 for number in range(101)})
+    assert len(many.ignored) == 100
+
+
 def test_a_value_is_a_value_and_with_a_field_also_its_default() -> None:
     found, problems = planned(
         {"Number": "7"}, {"name": "Text", "value": "Ann"}, {"name": "Title", "default_value": "B"}
