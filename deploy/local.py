@@ -66,6 +66,9 @@ TEST_PACKAGES = [
     "libpdfbox2-java",  # judges PDF/A-1b
     "libjaxb-api-java",  # which it needs
     "default-jre-headless",
+    "php-cli",  # these run the programs of docs/receiving.md
+    "ruby",
+    "golang-go",
     "libatomic1",
     "make",
     "git",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.gateway.http import specification
+from services.gateway.http.openapi import specification
 from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.clients import published
 from tests.support.material.agreement import agreement_pdf, send

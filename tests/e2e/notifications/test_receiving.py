@@ -6,7 +6,6 @@ import hmac
 import json
 import os
 import re
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -42,8 +41,6 @@ BODY = '{"event_type":"form.completed","data":{"name":"Zoë Łukasz","id":7}}\n'
 @pytest.mark.parametrize("language", list(CHECKERS))
 def test_a_program_tells_genuine_requests_from_others(language: str, tmp_path: Path) -> None:
     command = CHECKERS[language]
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
     program = tmp_path / f"check.{language}"
     program.write_text(PROGRAMS[language])
 
