@@ -82,6 +82,7 @@ CONTAINER_PACKAGES = [
     "runc",
     "netavark",  # podman's network of the pods
     "iptables",  # which it makes with this
+    "iproute2",
     "catatonit",  # what holds a pod's namespaces
     "debootstrap",  # the base image where none can be pulled
 ]

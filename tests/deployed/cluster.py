@@ -7,6 +7,7 @@ broker's and the database's probes run is run until they are ready once: their S
 
 import contextlib
 import ipaddress
+import json
 import os
 import random
 import select
@@ -291,6 +292,11 @@ class Cluster:
                 each.result()
         if NETWORK in podman("network", "ls", "--format", "{{.Name}}").split():
             podman("network", "rm", "--force", NETWORK)
+        # A run that was killed may leave its bridge behind without anybody who knows of it.
+        bridges = engine.run("ip", "-json", "address", "show", "type", "bridge", "to", GATEWAY_ADDRESS)
+        for bridge in json.loads(bridges or "[]"):
+            if bridge:
+                engine.run("ip", "link", "delete", bridge["ifname"])
 
     def close(self) -> None:
         for pod in self.all():
