@@ -28,7 +28,8 @@ from tests.deployed.engine import EngineFailed, inspect, podman
 from tests.deployed.images import full_name, say
 from tests.deployed.manifests import Manifests, PodFiles, Workload
 
-NETWORK = "countersign"
+NETWORK = f"countersign-{os.getpid()}"
+"""By its name, podman remembers which addresses are taken, also for a run that was killed: each run has another."""
 SUBNET = ipaddress.ip_network("10.213.77.0/24")
 GATEWAY_ADDRESS = str(SUBNET[1])
 """The machine's own address in the pods' network."""
@@ -290,8 +291,9 @@ class Cluster:
                 threads.submit(podman, "pod", "rm", "--force", "--time", "0", pod, within=300) for pod in pods
             ]:
                 each.result()
-        if NETWORK in podman("network", "ls", "--format", "{{.Name}}").split():
-            podman("network", "rm", "--force", NETWORK)
+        for network in podman("network", "ls", "--format", "{{.Name}}").split():
+            if network.startswith("countersign"):
+                podman("network", "rm", "--force", network)
         # A run that was killed may leave its bridge behind without anybody who knows of it.
         bridges = engine.run("ip", "-json", "address", "show", "type", "bridge", "to", GATEWAY_ADDRESS)
         for bridge in json.loads(bridges or "[]"):
