@@ -1,6 +1,7 @@
 """What `make` runs on a bare machine: installs what is missing, then hands over to the suite. Only the standard library.
 
-    python3 deploy/local.py up | demo | check | test [pytest arguments] | test-deployed [pytest arguments] | lint | install
+    python3 deploy/local.py up | demo | check | test [pytest arguments] | test-deployed [pytest arguments] | test-again
+                            | lint | install
 
 A new machine has nothing but Debian 12, Python 3.11, make and git. Debian packages are installed as root (or with sudo where
 it asks for no password); the Python packages go into `.venv` from a lock with hashes. A second call finds all that in place
@@ -9,6 +10,7 @@ and costs a fraction of a second.
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -34,6 +36,8 @@ BUSY_WORKERS = max(1, min(8, 2 * PROCESSORS, MEMORY // 2_000_000_000))
 suite, the broker and the browser that it has started."""
 PATIENT_WORKERS = 2
 """Besides them, for the groups of tests that hardly need a processor."""
+FEW_FAILURES = 3
+"""So many of all tests may fail for a reason that lies in what ran beside them."""
 
 RUN_PACKAGES = [
     "rabbitmq-server",
@@ -106,6 +110,8 @@ def main(arguments: list[str]) -> int:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         arguments = rest or side_by_side(BUSY_WORKERS + PATIENT_WORKERS)
         return (lint() if rest else lint_and_compile()) or become(["-m", "pytest", *arguments])
+    if command == "test-again":
+        return test_again()
     if command == "check":
         install(testing=True)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -274,6 +280,19 @@ def check(arguments: list[str]) -> int:
         faults = pool.submit(lint)
         tested = subprocess.run([*command, *side_by_side(PROCESSORS), *arguments], cwd=ROOT, check=False)
         return faults.result() or tested.returncode
+
+
+def test_again() -> int:
+    """Run the tests that failed in the last run once more, one after the other and with nothing beside them, if they are few.
+    One that passes now is a defect all the same, of the test or of what it found: it is named for whoever looks into it."""
+    record = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    failed = list(json.loads(record.read_text())) if record.exists() else []
+    if not 0 < len(failed) <= FEW_FAILURES:
+        return 1
+    say("These failed among all others, and are run once more, alone. Whatever comes of it, look into them:")
+    for test in failed:
+        say(f"  {test}")
+    return become(["-m", "pytest", *failed])
 
 
 def side_by_side(workers: int) -> list[str]:
