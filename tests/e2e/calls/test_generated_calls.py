@@ -138,7 +138,11 @@ def test_generated_calls_are_answered_as_documented(
             case.body = running.records.fitted(case.body, records)
         if case.headers and 0 < len(case.headers.get("Idempotency-Key", "")) < 200:
             case.headers["Idempotency-Key"] += uuid.uuid4().hex  # generated ones are the same again and again
-        answer = case.call(base_url=f"{running.suite.base_url}/api", headers={"X-Auth-Token": running.suite.api_key})
+        answer = case.call(
+            base_url=f"{running.suite.base_url}/api",
+            headers={"X-Auth-Token": running.suite.api_key},
+            timeout=150,  # its own is 10 s, which a busy machine may need
+        )
         case.validate_response(answer, checks=generator.checks)
         tried.append(answer.status_code)
 

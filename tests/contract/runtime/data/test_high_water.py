@@ -41,7 +41,7 @@ BUCKET = {
 }
 STANDS_STILL = """
 import sys, time
-from contracts.runtime.data import high_water
+from contracts.runtime.restored import high_water
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 
