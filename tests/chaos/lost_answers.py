@@ -20,13 +20,14 @@ import sqlalchemy as sa
 from contracts.events import DOCUMENTS_SEALED, DOCUMENTS_STAMPED, DocumentsSealed
 from contracts.evidence.sealed_text import seal
 from contracts.providers import CERTSIGN, CertsignOrder
+from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.stamp_issuer import StampIssuer
-from services.rendering.models import DutyStamp
+from services.rendering.models import CertsignTrial, DutyStamp
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
@@ -92,13 +93,16 @@ def settle(suite: Suite, runs: int, chance: random.Random, say: Callable[[str], 
         if done == runs:
             break
         breaker._breakers.clear()
-        _purchases_are_old(suite)
+        _time_has_passed(suite)
         suite.pass_time()
     return killed
 
 
-def _purchases_are_old(suite: Suite) -> None:
+def _time_has_passed(suite: Suite) -> None:
+    """Minutes, in which no process was there: what a dead one held for so long is free, and its purchases are surely none."""
+
     def change(session: Any) -> None:
+        session.execute(sa.update(CertsignTrial).values(tried_until=now()))
         for row in session.scalars(sa.select(DutyStamp).where(DutyStamp.asked_at.is_not(None))):
             row.asked_at -= stages.SURELY_NOT
 
