@@ -271,7 +271,8 @@ def test_every_value_of_every_body(suite: RunningSuite, attacker: Attacker, oper
             status = attacker.send(method, located(path, ids), json.dumps(body).encode())
             if status < 400 and method == "POST":
                 kind = "submissions" if "submissions" in path else path.split("/")[2]
-                if kind in made:
+                # What is asked of a webhook that is there already makes none.
+                if kind in made and not path.startswith("/api/webhooks/"):
                     made[kind] += 2 if path.endswith("/emails") else 1  # the example has two addresses
     after = counts(suite)
     assert after["templates"] == before["templates"] + made["templates"]
