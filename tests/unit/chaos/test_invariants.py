@@ -144,6 +144,7 @@ def sound(folder: Path) -> Evidence:
         logs=folder,
         secrets={"key": "a-secret-of-twenty-letters"},
         gateways=["http://a", "http://b"],
+        providers=None,
     )
     load = SimpleNamespace(webhooks={"/steady": WEBHOOK, "/flaky": WEBHOOK}, token="t", client=Client())
     return Evidence(
