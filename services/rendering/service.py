@@ -46,8 +46,8 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import FieldType, Notice, Page
 from services.rendering import commands, confirmations, queries, results
 from services.rendering.children import confinement
+from services.rendering.children.own_pictures import OwnPictures
 from services.rendering.children.renderer import Renderer, for_caller
-from services.rendering.own_pictures import OwnPictures
 from services.rendering.protocol import Combined, Prepared, TextRead
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import Providers as CertificateProviders
