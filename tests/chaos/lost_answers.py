@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,10 @@ from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
 
 LOST = 0.1
-_ROUNDS = 60
+_AT_ONCE = 20
+"""Submissions. Each of them is tried in each round, and the stamps of one issuer are bought one after the other."""
+_GIVEN_UP = 60
+"""Rounds after one another in which nothing more was sealed."""
 
 
 def by_csc(provider: Provider, credential: str = "seal-ec", **more: Any) -> CertsignOrder:
@@ -65,9 +68,9 @@ def suite_of(database: Database, blobs: BlobStore, workshop: Workshop, folder: P
     )
 
 
-def submit(suite: Suite, provider: Provider, issuer: StampIssuer, runs: int) -> None:
-    """Two documents each."""
-    for number in range(runs):
+def submit(suite: Suite, provider: Provider, issuer: StampIssuer, numbers: Iterable[int]) -> None:
+    """A submission of each number, with two documents."""
+    for number in numbers:
         request = seal_request(
             suite.blobs,
             document(line(f"agreement {number}"), media=A4),
@@ -84,14 +87,15 @@ def settle(suite: Suite, runs: int, chance: random.Random, say: Callable[[str], 
     """Until all are sealed; whoever waits for a later attempt is hurried on, by processes that are new each time. Returns where
     they were killed, and how often."""
     killed = Counter[str]()
-    for number in range(_ROUNDS):
+    done = number = last = 0
+    while done < runs and number < last + _GIVEN_UP:
+        number += 1
         with mortal(suite, chance) as places:
             suite.run()
         killed.update(places)
-        done = suite.kinds().count(DOCUMENTS_SEALED.type)
+        if (now_done := suite.kinds().count(DOCUMENTS_SEALED.type)) > done:
+            done, last = now_done, number
         say(f"round {number}: {done} of {runs} sealed, {len(places)} kills")
-        if done == runs:
-            break
         breaker._breakers.clear()
         _time_has_passed(suite)
         suite.pass_time()
@@ -163,8 +167,11 @@ def main(arguments: list[str]) -> int:
         issuer.fail("lost_purchase", rate=LOST)
         issuer.fail("lost_stamp", rate=LOST)
         suite = suite_of(database, blobs, workshop, folder)
-        submit(suite, provider, issuer, runs)
-        killed = settle(suite, runs, random.Random(seed), lambda text: print(text, flush=True))
+        chance, killed = random.Random(seed), Counter[str]()
+        for begun in range(0, runs, _AT_ONCE):
+            numbers = range(begun, min(begun + _AT_ONCE, runs))
+            submit(suite, provider, issuer, numbers)
+            killed += settle(suite, numbers.stop, chance, lambda text: print(text, flush=True))
         problems = wrong(suite, provider, issuer, runs)
         twice = sum(number - 1 for number in provider.signing.record.counts().values())
     print(*(f"{count:4} x killed {place}" for place, count in killed.most_common()), sep="\n")

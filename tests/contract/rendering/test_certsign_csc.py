@@ -378,7 +378,7 @@ def test_one_answer_in_ten_is_lost_and_processes_are_killed(
         issuer.fail("lost_purchase", rate=lost_answers.LOST)
         issuer.fail("lost_stamp", rate=lost_answers.LOST)
         suite = lost_answers.suite_of(database, blobs, workshop, tmp_path)
-        lost_answers.submit(suite, provider, issuer, runs)
+        lost_answers.submit(suite, provider, issuer, range(runs))
         killed = lost_answers.settle(suite, runs, random.Random(1))
         assert lost_answers.wrong(suite, provider, issuer, runs) == []
         assert killed

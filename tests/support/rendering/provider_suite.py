@@ -142,9 +142,11 @@ class Suite:
         ]
 
     def _turn(self, loop: DueWork) -> bool:
-        busy = loop.turn() == 0.0
+        """Whether it had something to do. With lanes, a turn that begins attempts says when there will be more unless they end."""
+        pause = loop.turn()
+        begun = bool(loop._running)
         loop.finish()
-        return busy
+        return begun or pause == 0.0
 
     def dead(self) -> None:
         """Others know that the process is dead."""
