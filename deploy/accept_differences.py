@@ -115,7 +115,7 @@ def _show(submission: dict[str, Any]) -> None:
 
 
 def _printable(text: str) -> str:
-    """What somebody has written into the database says nothing to the terminal, and looks like no other line."""
+    """Cover what would speak to the terminal or look like another line: somebody has written it into the database."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -190,7 +190,7 @@ def _events() -> list[events.Event]:
 
 
 def _calls_of_walks(service: str) -> Iterator[str]:
-    """What the background process asks the owners of the events that the service takes (``runtime.catching_up``)."""
+    """Yield what the background process asks the owners of the events that the service takes (``runtime.catching_up``)."""
     for event in _subscriptions(service):
         for questions in (told.EVENTS_TOLD, told.EVENTS_BY_ID):
             if event.source in questions:
@@ -211,7 +211,7 @@ def calls_in_code(service: str) -> Iterator[str]:
 
 
 def _named(tree: ast.Module) -> Iterator[object]:
-    """What of ``contracts.rpc`` a module's code names."""
+    """Yield what of ``contracts.rpc`` a module's code names."""
     imported: dict[str, object] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("contracts"):
@@ -224,7 +224,7 @@ def _named(tree: ast.Module) -> Iterator[object]:
 
 
 def _of(node: ast.expr, imported: Mapping[str, object]) -> object:
-    """What ``a.b.c`` stands for, where ``a`` was imported; else None."""
+    """Return what ``a.b.c`` stands for, where ``a`` was imported; else None."""
     if isinstance(node, ast.Name):
         return imported.get(node.id)
     if isinstance(node, ast.Attribute):

@@ -254,7 +254,7 @@ class Demo:
         return signers[0]["submission_id"], signers
 
     def sign(self, signer: dict[str, Any], agreement: Agreement) -> None:
-        """What the browser does: view, fill in, adopt a signature, complete."""
+        """Do what the browser does: view, fill in, adopt a signature, complete."""
         page = f"/s/{signer['slug']}"
         self.page("POST", f"{page}/view", {"time_zone": "Europe/Copenhagen"})
         form = self.page("GET", f"{page}/form")
@@ -316,7 +316,7 @@ class Demo:
         return valid
 
     def show_ledger(self, submission: dict[str, Any]) -> None:
-        """What was bought, as the account's admins see it."""
+        """Print what was bought, as the account's admins see it."""
         ledger = self.api("GET", "/account/dutystamps")["data"]
         (self.folder / "with-providers" / "ledger.json").write_text(json.dumps(ledger, indent=1, ensure_ascii=False))
         bought = ", ".join(f"{one['serial']} for submission {one['submission_id']} ({one['state']})" for one in ledger)

@@ -68,7 +68,7 @@ def kubernetes() -> str:
 
 
 def kubernetes_roles() -> str:
-    """What of these secrets concerns a service's own user and role; `apply` leaves the rest of them as it is."""
+    """Return what of these secrets concerns a service's own user and role; `apply` leaves the rest of them as it is."""
     return _secrets(_roles())
 
 

@@ -112,7 +112,7 @@ def findings(places: Places, *, mend: bool = False, remove: bool = False) -> Ite
 
 
 def _unknown_submissions(places: Places) -> Iterator[str]:
-    """What others have heard of and submissions does not have: it was made after the backup, and is lost."""
+    """Yield what others have heard of and submissions does not have: it was made after the backup, and is lost."""
     existing = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
     erased = _read(places, "webhooks", webhooks.erased) | _read(places, "notifications", notifications.erased)
     lost: set[int] = set()

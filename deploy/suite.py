@@ -183,7 +183,7 @@ class Suite:
         return (self.var_dir / "log" / f"{name}.log").read_text(errors="replace")[-size:]
 
     def environment(self, program: Program) -> dict[str, str]:
-        """What a process of the suite sees: settings and secrets, the caller's own settings first."""
+        """Return what a process of the suite sees: settings and secrets, the caller's own settings first."""
         values = {
             "PORT": str(self.port),
             "VAR_DIR": str(self.var_dir),
@@ -235,12 +235,12 @@ class Suite:
         return Program(name, arguments, port, wanted=False, to_be_tried=True)
 
     def provider_urls(self) -> dict[str, str]:
-        """Where the providers are that run beside the services, by name."""
+        """Return where the providers are that run beside the services, by name."""
         return {name: f"http://127.0.0.1:{port}" for name, port in self._ports_of_providers.items()}
 
     def providers_out_of_reach(self) -> str | None:
-        """Why no service may call the providers that run beside them, None where they may: ALLOWED_PRIVATE_NETWORKS, when it
-        is set, is all that may be called besides public addresses."""
+        """Return why no service may call the providers that run beside them, None where they may: ALLOWED_PRIVATE_NETWORKS,
+        when it is set, is all that may be called besides public addresses."""
         networks = self.settings.get("ALLOWED_PRIVATE_NETWORKS")
         if not self._ports_of_providers or not networks:
             return None
@@ -250,7 +250,8 @@ class Suite:
         return f"ALLOWED_PRIVATE_NETWORKS is {networks}, and has to have {_LOOPBACK} as well"
 
     def _settings_of_providers(self) -> dict[str, str]:
-        """What the services must know of them: pages link to them, and a sign adapter shares its folder with rendering."""
+        """Return what the services must know of them: pages link to them, and a sign adapter shares its folder with
+        rendering."""
         urls = self.provider_urls()
         found = {"LOCAL_PROVIDER_URL": urls.get(PROVIDER, ""), "LOCAL_STAMP_ISSUER_URL": urls.get(STAMP_ISSUER, "")}
         if STAMP_ISSUER in urls:
@@ -258,15 +259,15 @@ class Suite:
         return found
 
     def certsign_settings(self) -> dict[str, Any]:
-        """What ``PUT /account`` takes as ``certsign`` for the provider that runs beside the services."""
+        """Return what ``PUT /account`` takes as ``certsign`` for the provider that runs beside the services."""
         return self._written_by(PROVIDER, "certsign.json")
 
     def dutystamp_settings(self) -> dict[str, Any]:
-        """What ``PUT /account`` takes as ``dutystamp`` for the stamp issuer that runs beside the services."""
+        """Return what ``PUT /account`` takes as ``dutystamp`` for the stamp issuer that runs beside the services."""
         return self._written_by(STAMP_ISSUER, "dutystamp.json")
 
     def _written_by(self, name: str, file: str) -> dict[str, Any]:
-        """What a provider has written once it can be called."""
+        """Return what a provider has written once it can be called."""
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and self.programs[name].wanted:
             with contextlib.suppress(FileNotFoundError, ValueError):
@@ -304,7 +305,7 @@ class Suite:
         return self._secrets.get("rabbitmq-password"), services
 
     def _definitions(self) -> dict[str, Any]:
-        """What the broker is to know besides its users."""
+        """Return what the broker is to know besides its users."""
         if self.settings.get("EVENT_RETRY_SECONDS"):
             from deploy import broker_roles  # which takes a second to read what the code says
 
@@ -414,7 +415,7 @@ def _is_in(address: str, network: str) -> bool:
 
 
 def settings_of_var_dir(var_dir: Path) -> dict[str, str]:
-    """Where databases and files are when nobody says anything else."""
+    """Return where databases and files are when nobody says anything else."""
     folder = var_dir / "databases"
     databases = {f"{service.upper()}_DATABASE_URL": f"sqlite:///{folder / service}.sqlite" for service in SERVICES}
     return {"BLOB_URL": f"file://{var_dir / 'blobs'}", **databases}

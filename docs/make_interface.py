@@ -77,7 +77,7 @@ def page() -> str:
 
 
 def faults(row: Row) -> Iterator[str]:
-    """What is wrong with a row, in words."""
+    """Yield what is wrong with a row, in words."""
     known = [name for name in row.operations if name in _operations()]
     yield from (f"the document has no operation {name}" for name in row.operations if name not in known)
     yield from (f"{name} takes no {row.key}" for name in known if row.key and not _takes(_operations()[name], row.key))

@@ -51,7 +51,7 @@ def picture(pdf: Path) -> str:
 
 
 def checked(pdf: Path) -> str:
-    """What pdfsig prints about it, as HTML."""
+    """Return what pdfsig prints about it, as HTML."""
     done = subprocess.run(["pdfsig", pdf.name], check=True, capture_output=True, text=True, cwd=pdf.parent)
     keys = (
         "Signer Certificate Common Name",

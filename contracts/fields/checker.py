@@ -97,8 +97,8 @@ def contradiction(rules: Mapping[str, Any], kind: FieldType) -> tuple[str, str] 
 
 
 def unsatisfiable(field: FieldDefinition) -> str | None:
-    """Why its signer could not complete, or nothing be judged by its pattern, as the end of a sentence about a stored field; or
-    None. Older versions took what is refused now; what may stay empty does no harm."""
+    """Return why its signer could not complete, or nothing be judged by its pattern, as the end of a sentence about a stored
+    field; or None. Older versions took what is refused now; what may stay empty does no harm."""
     from contracts.fields.patterns import compiled, unusable  # not where tags are read
 
     rules, kept = KINDS[field.type].rules, field.validation
@@ -126,14 +126,14 @@ def rule(field: Field, key: str, value: Any) -> Any:
 
 
 def preferences(raw: Mapping[str, Any], kind: FieldType, path: str, problems: Problems) -> dict[str, Any]:
-    """How the field is drawn, and what its type needs."""
+    """Return how the field is drawn, and what its type needs."""
     keys = [*LOOKS, *KINDS[kind].preferences, *(key for key in PROOFS if key not in KINDS[kind].preferences)]
     checked = _checked(raw, keys, lambda key, value: preference(kind, key, value), f"{path}.preferences", problems)
     return {key: value for key, value in checked.items() if holds(kind, key)}
 
 
 def holds(kind: FieldType, key: str) -> bool:
-    """Whether such fields have this preference."""
+    """Return whether such fields have this preference."""
     return key in LOOKS or key in KINDS[kind].preferences
 
 
@@ -171,7 +171,7 @@ def default(raw: Any, field: Field) -> Any:
 
 
 def _fetched(raw: Any, field: Field) -> Any:
-    """What becomes one attachment or, of a file field, several."""
+    """Return what becomes one attachment or, of a file field, several."""
     sources = raw if isinstance(raw, list) else [raw]
     if len(sources) > 1 and field.type is not FieldType.FILE:
         raise BadValue("must be one picture")
@@ -191,7 +191,7 @@ def refuse_placeholder(field: Field, source: str) -> None:
 
 
 def wrong_name(name: str) -> str | None:
-    """Why values cannot be found by this name (of a field, a role, an option), or None."""
+    """Return why values cannot be found by this name (of a field, a role, an option), or None."""
     if len(name) > LONGEST_NAME:
         return f"must not be longer than {LONGEST_NAME} characters"
     if FORBIDDEN.search(name):

@@ -115,7 +115,7 @@ def grouped(conditions: Sequence[Condition]) -> list[list[Condition]]:
 def settled(
     conditions: Sequence[Condition], changing: Collection[str], values: Mapping[str, Any]
 ) -> list[Condition] | None:
-    """What is left to decide in the browser: conditions on fields outside ``changing`` are decided here and dropped.
+    """Return what is left to decide in the browser: conditions on fields outside ``changing`` are decided here and dropped.
 
     None when the field or document can never be shown. So a signer's page needs no values of others.
     """

@@ -51,7 +51,7 @@ def display(field: FieldDefinition, value: Any, account: Account) -> str:
 
 
 def document_id(submission_slug: str) -> str:
-    """What every page of a submission's documents can be told by: 32 hexadecimal digits that only it has. Not a proof of
+    """Return what every page of a submission's documents can be told by: 32 hexadecimal digits that only it has. Not a proof of
     anything, and the slug cannot be had from it (peer facts 4.2: MD5, upper case)."""
     return hashlib.md5(submission_slug.encode(), usedforsecurity=False).hexdigest().upper()
 
@@ -64,7 +64,7 @@ def page_footer(account: Account, submission_slug: str) -> str:
 
 
 def words_of(account: Account) -> "Section":
-    """What documents say that nobody has written: in the account's language, as the audit trail."""
+    """Return what documents say that nobody has written: in the account's language, as the audit trail."""
     # Babel reads files the first time, which most documents do not need.
     from contracts.languages.saying import language_for
 

@@ -26,7 +26,7 @@ def compiled(pattern: str) -> Any:
 
 
 def unusable(pattern: str, *, of_phone: bool = False) -> str | None:
-    """Why no value could ever match, as far as that can be told, or None. ``of_phone``: values are numbers in E.164."""
+    """Return why no value could ever match, as far as that can be told, or None. ``of_phone``: values are numbers in E.164."""
     usable = compiled(pattern)
     if usable is None:
         return "must be a pattern that RE2 understands (no look-around, no back-references)"

@@ -36,7 +36,7 @@ _HEX_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a field has no value. Zero is a value: compared with ``in``, it would be the same as False."""
+    """Return whether a field has no value. Zero is a value: compared with ``in``, it would be the same as False."""
     return value is None or value is False or value == "" or value == []
 
 

@@ -45,7 +45,7 @@ def coerce(field: Field, raw: Any) -> Any:
 
 
 def violation(field: Field, value: Any) -> str | None:
-    """Why a coerced value may not be: options, pattern, min, max, step. None when it may. Blank always may."""
+    """Return why a coerced value may not be: options, pattern, min, max, step. None when it may. Blank always may."""
     if value is None:
         return None
     if field.type in CHOICES and field.options:
@@ -67,8 +67,8 @@ def is_missing(field: FieldDefinition, value: Any) -> bool:
 
 
 def awaits(field: Field, raw: Any) -> bool:
-    """Whether ``raw`` is a default that is resolved when the party completes (``{{date}}``, ``{name}``): where a field takes
-    text, in the midst of it; elsewhere alone, so that the rest is no value of another type."""
+    """Return whether ``raw`` is a default that is resolved when the party completes (``{{date}}``, ``{name}``): where a field
+    takes text, in the midst of it; elsewhere alone, so that the rest is no value of another type."""
     if not isinstance(raw, str):
         return False
     if KINDS[field.type].value in ("text", "line") or field.type is FieldType.HEADING:
@@ -181,7 +181,7 @@ def _stored_moment(moment: datetime) -> str:
 
 
 def moment_text(moment: datetime) -> str:
-    """How a moment is kept: ISO 8601 in UTC, to the second."""
+    """Return how a moment is kept: ISO 8601 in UTC, to the second."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -275,7 +275,7 @@ class Provider:
         return pages.approval(number, ticket.query["client_id"], ticket.credential, documents, owner)
 
     def decide(self, form: dict[str, str]) -> str:
-        """Where the person goes on. Raises Refused."""
+        """Return where the person goes on. Raises Refused."""
         number = form.get("request", "")
         back = self.signing.ticket(number).query["redirect_uri"]
         answer = self.signing.decide(number, approve=form.get("decision") == "approve")
@@ -297,7 +297,7 @@ class Provider:
         self.authorities.revoked = set(CREDENTIALS) if self.faults.holds("revoked") else set()
 
     def before(self, operation: str) -> None:
-        """What goes wrong before anything is done. Raises Refused, _Gone."""
+        """Fail where a fault is set before anything is done. Raises Refused, _Gone."""
         self._apply_states()
         self.calls.append(operation)
         if fault := self.faults.take("slow", operation):
@@ -310,7 +310,7 @@ class Provider:
             raise Refused(429, "too_many_requests", "Not so fast", **{"Retry-After": f"{fault.seconds:.0f}"})
 
     def after(self, operation: str) -> bytes | None:
-        """What goes wrong when it is done. Raises _Gone; returns what is answered instead."""
+        """Fail where a fault is set when it is done. Raises _Gone; returns what is answered instead."""
         if self.faults.take("lost", operation):
             raise _Gone
         return b"<html>Bad gateway</html>" if self.faults.take("garbage", operation) else None

@@ -71,7 +71,7 @@ class Faults:
         return None
 
     def holds(self, kind: str) -> bool:
-        """Whether a state of that kind is wished; it is not used up."""
+        """Return whether a state of that kind is wished; it is not used up."""
         with self._lock:
             return any(fault.kind == kind and fault.times != 0 for fault in self._faults)
 

@@ -73,8 +73,8 @@ class Authorities:
     # --- who was revoked
 
     def answer(self, path: str, body: bytes | None = None) -> bytes | None:
-        """What is served below ``/ca/``: ``root.crl``, ``issuer.crl``, ``root.crt``, ``ocsp`` (by POST, or by GET with the
-        request in the path); None for anything else."""
+        """Return what is served below ``/ca/``: ``root.crl``, ``issuer.crl``, ``root.crt``, ``ocsp`` (by POST, or by GET with
+        the request in the path); None for anything else."""
         if path == "root.crl":
             return self._list(self.root, [])
         if path == "issuer.crl":

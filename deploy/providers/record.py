@@ -35,5 +35,5 @@ class Record:
         return found
 
     def counts(self) -> Counter[str]:
-        """How many signatures were made of each hash (hexadecimal)."""
+        """Return how many signatures were made of each hash (hexadecimal)."""
         return Counter(line["hash"] for line in self.lines())

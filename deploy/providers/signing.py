@@ -314,7 +314,7 @@ class Signing:
             self._wrong.pop(credential, None)
 
     def wrong_pins(self, credential: str) -> int:
-        """How often in a row the PIN was wrong."""
+        """Return how often in a row the PIN was wrong."""
         return self._wrong.get(credential, 0)
 
     # --- a person's approval
@@ -351,7 +351,7 @@ class Signing:
         self.ticket(number).until = time.monotonic() + CODE_SECONDS
 
     def decide(self, number: str, *, approve: bool) -> dict[str, str]:
-        """What the person goes back with."""
+        """Return what the person goes back with."""
         with self._lock:
             ticket = self.ticket(number)
             del self._tickets[number]

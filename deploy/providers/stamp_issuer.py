@@ -396,7 +396,7 @@ class StampIssuer:
 
 
 def picture(number: str) -> bytes:
-    """What is seen of a stamp: a code that leads to its serial number, PNG."""
+    """Return what is seen of a stamp: a code that leads to its serial number, PNG."""
     drawn = io.BytesIO()
     segno.make(f"https://stamp-issuer.invalid/{number}", error="m", micro=False).save(drawn, kind="png", scale=4)
     return drawn.getvalue()

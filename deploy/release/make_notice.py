@@ -132,7 +132,7 @@ def locked(lock: str) -> list[Package]:
 
 
 def debian_packages(service: str) -> list[str]:
-    """What the service's image installs, by name."""
+    """Return what the service's image installs, by name."""
     text = dockerfile_of(service)
     calls = re.findall(r"apt-get install -y --no-install-recommends((?:[ \\\n]+[a-z0-9][a-z0-9.+-]*)+)", text)
     return sorted(name for call in calls for name in call.replace("\\", " ").split())
@@ -144,7 +144,7 @@ def services() -> list[str]:
 
 
 def dockerfile_of(service: str) -> str:
-    """What the service's image is built of: the first stage of the Dockerfile, its own, the last."""
+    """Return what the service's image is built of: the first stage of the Dockerfile, its own, the last."""
     _, first, *others, last = re.split(r"^(?=FROM )", DOCKERFILE.read_text(), flags=re.MULTILINE)
     (own,) = [stage for stage in others if stage.startswith(f"FROM base AS base-{service}\n")]
     return (first + own + last).replace("${SERVICE}", service)

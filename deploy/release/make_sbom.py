@@ -64,7 +64,7 @@ def bill(lock: str) -> str:
 
 
 def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
-    """Which package needs which, by name; the empty name is Countersign. As the installed packages state it."""
+    """Return which package needs which, by name; the empty name is Countersign. As the installed packages state it."""
     installed = {package.name: package.installed for package in packages}
     edges: dict[str, set[str]] = defaultdict(set, {name: set() for name in installed})
     waiting = [("", requirement) for requirement in _own(lock)]
@@ -81,7 +81,7 @@ def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
 
 
 def _own(extra: str) -> Iterator[Requirement]:
-    """What pyproject.toml asks for, with this extra; extras that name others are followed."""
+    """Yield what pyproject.toml asks for, with this extra; extras that name others are followed."""
     for line in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]:
         requirement = Requirement(line)
         if requirement.name == PROJECT["name"]:

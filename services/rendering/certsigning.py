@@ -76,13 +76,14 @@ def signings(session: Session, job_id: int) -> list[CertsignSigning]:
 
 
 def refusal_of(session: Session, settings_mark: str) -> str | None:
-    """Why the provider refused these very settings, where it counts refusals and nobody has had them tried again since."""
+    """Return why the provider refused these very settings, where it counts refusals and nobody has had them tried again
+    since."""
     query = sa.select(CertsignJob.last_error).where(CertsignJob.settings_mark == settings_mark, CertsignJob.counted)
     return session.scalar(query.limit(1))
 
 
 def last_signed_at(session: Session, provider: str) -> datetime | None:
-    """When all documents of a submission were last signed there."""
+    """Return when all documents of a submission were last signed there."""
     signed = (CertsignJob.provider == provider, CertsignJob.state == "done", CertsignJob.waived_at.is_(None))
     return session.scalar(sa.select(sa.func.max(CertsignJob.finished_at)).where(*signed, CertsignJob.failure.is_(None)))
 
@@ -116,7 +117,7 @@ def over(session: Session, before: datetime) -> list[CertsignJob]:
 
 
 def prepared_keys(row: CertsignJob) -> list[str]:
-    """Where files that were prepared for this job may be."""
+    """Return where files that were prepared for this job may be."""
     return [
         domain.prepared_key(row.submission_id, row.id, preparation, number)
         for preparation in range(1, row.preparation + 1)
@@ -150,7 +151,7 @@ def take_turn(session: Session, settings_mark: str, process: str, now: datetime,
 
 
 def is_known_to_work(session: Session, settings_mark: str) -> bool:
-    """Whether these settings were shown to work, and not refused since."""
+    """Return whether these settings were shown to work, and not refused since."""
     trial = session.get(CertsignTrial, settings_mark)
     return trial is not None and trial.works
 
@@ -341,7 +342,7 @@ def hurry(session: Session, provider: str, now: datetime) -> None:
 
 
 def hurry_one(session: Session, job_id: int, now: datetime) -> None:
-    """What the job waited for is there."""
+    """Make the job due now: what it waited for is there."""
     row = session.scalar(sa.select(CertsignJob).where(CertsignJob.id == job_id).with_for_update())
     if row is not None and row.state == "due":
         row.next_attempt_at = now

@@ -113,7 +113,7 @@ def accept_confirmation(session: Session, envelope: Envelope, order: Confirmatio
 
 
 def _combined(request: SealRequest) -> bool:
-    """Whether one file of all documents is made, too."""
+    """Return whether one file of all documents is made, too."""
     return request.dutystamp is not None and "combined" in request.dutystamp.targets
 
 
@@ -373,7 +373,7 @@ def retry_certsign(session: Session, envelope: Envelope, retried: CertsignRetrie
 
 
 def stop_waiting(session: Session, certsign: CertsignJob, now: datetime, differences: Sequence[str] = ()) -> None:
-    """What a provider was to sign cannot be sealed at all, ``certsign.last_error`` says why: its seal job was given up."""
+    """Stop waiting for a provider: what it was to sign cannot be sealed at all, ``certsign.last_error`` says why."""
     certsigning.fail(session, certsign, "not_sealable", now)
     certsign.order = None
     job = session.scalar(sa.select(SealJob).where(SealJob.id == certsign.id).with_for_update())
@@ -485,7 +485,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
 
 
 def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
-    """Whether the submission was erased after what the event says: one that a restore has brought back goes on."""
+    """Return whether the submission was erased after what the event says: one that a restore has brought back goes on."""
     noted = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
     at = session.scalar(noted)
     return at is not None and at >= envelope.occurred_at

@@ -88,7 +88,7 @@ def signings(session: Session, confirmation_id: str) -> list[ConfirmationSigning
 
 
 def signed_count(session: Session, confirmation_id: str) -> int:
-    """How many documents have their signature."""
+    """Return how many documents have their signature."""
     of_it = (ConfirmationSigning.confirmation_id == confirmation_id, ConfirmationSigning.signature.is_not(None))
     return session.scalar(sa.select(sa.func.count()).select_from(ConfirmationSigning).where(*of_it)) or 0
 
@@ -118,7 +118,7 @@ def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
 
 
 def changed_for(documents: Sequence[Any], values: Sequence[Any], uuid: str, base: Base) -> dict[str, Any]:
-    """What is another in a FillRequest when this document is the ``base``, which others have signed."""
+    """Return what is another in a FillRequest when this document is the ``base``, which others have signed."""
     return {
         "documents": [
             one.model_copy(update={"file": base.file, "signed": True}) if one.uuid == uuid else one for one in documents
@@ -128,7 +128,7 @@ def changed_for(documents: Sequence[Any], values: Sequence[Any], uuid: str, base
 
 
 def refusal_of(session: Session, settings_mark: str) -> str | None:
-    """Why the provider refused these very settings, where it counts refusals and nobody has changed them since."""
+    """Return why the provider refused these very settings, where it counts refusals and nobody has changed them since."""
     query = sa.select(Confirmation.last_error).where(Confirmation.settings_mark == settings_mark, Confirmation.counted)
     return session.scalar(query.limit(1))
 
@@ -153,7 +153,7 @@ def over(session: Session, before: datetime) -> list[Confirmation]:
 
 
 def keys(row: Confirmation) -> list[str]:
-    """Where files of a confirmation may be."""
+    """Return where files of a confirmation may be."""
     return [
         confirmed_key(row.submission_id, row.id, preparation, number, kind)
         for preparation in range(1, row.preparation + 1)
@@ -163,7 +163,7 @@ def keys(row: Confirmation) -> list[str]:
 
 
 def stated_of(to_check: ToCheck) -> dict[str, Any]:
-    """What the signer's statement will confirm: digests of what was drawn for the signature."""
+    """Return what the signer's statement will confirm: digests of what was drawn for the signature."""
     (party,) = to_check.parties
     paper = statements.paper_parts(to_check.documents, to_check.fields, party.party_uuid)
     return {
@@ -383,7 +383,7 @@ def wait_for_provider(
 
 
 def ask_anew(row: Confirmation, problem: ConfirmationProblem) -> None:
-    """What the person has given, or their login, is used up: they are asked once more."""
+    """Ask once more: what the person has given, or their login, is used up."""
     _forget_permission(row)
     row.login, row.problem = None, problem.value
 

@@ -24,12 +24,12 @@ def sealed_here(session: Session, sha256: str) -> bool:
 
 
 def sealed_file(session: Session, sha256: str) -> SealedFile | None:
-    """What is known of the file with this SHA-256, if we sealed it."""
+    """Return what is known of the file with this SHA-256, if we sealed it."""
     return session.get(SealedFile, sha256)
 
 
 def not_sealed_for(session: Session, submission_id: int, digests: Collection[str]) -> set[str]:
-    """Which of these SHA-256 are not among the files that were sealed for this submission."""
+    """Return which of these SHA-256 are not among the files that were sealed for this submission."""
     query = sa.select(SealedFile.sha256).where(SealedFile.submission_id == submission_id)
     return {*digests} - {*session.scalars(query)}
 
@@ -70,7 +70,7 @@ def archives_to_sweep(session: Session, before: datetime) -> list[ArchivedFile]:
 
 
 def first_archive_end(session: Session) -> datetime | None:
-    """When the first archive time-stamp runs out that nobody has renewed yet."""
+    """Return when the first archive time-stamp runs out that nobody has renewed yet."""
     return session.scalar(sa.select(sa.func.min(ArchivedFile.until)).where(ArchivedFile.file.is_not(None)))
 
 

@@ -28,5 +28,5 @@ def statements(session: Session) -> dict[str, int]:
 
 
 def unknown_files(session: Session, digests: Collection[str]) -> set[str]:
-    """Which of these SHA-256 are not among the files that were sealed here."""
+    """Return which of these SHA-256 are not among the files that were sealed here."""
     return {*digests} - {*session.scalars(sa.select(SealedFile.sha256).where(SealedFile.sha256.in_(digests)))}

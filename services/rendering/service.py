@@ -414,7 +414,7 @@ class RenderingService:
         return self.context.renderer.verify(data, self._trusted(request), now(), sealed_here=sealed_here)
 
     def _trusted(self, request: rpc.Verify) -> list[bytes]:
-        """What signatures may end in: ours, and those that providers' may here and in the account."""
+        """Return what signatures may end in: ours, and those that providers' may here and in the account."""
         workshop = self.context.workshop
         own: list[bytes] = []
         for text in request.trust_anchors:

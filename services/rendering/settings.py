@@ -141,7 +141,7 @@ class Settings(ServiceSettings):
 
     @property
     def has_own_key(self) -> bool:
-        """Whether the seal's key is the operator's own."""
+        """Return whether the seal's key is the operator's own."""
         return self.signing_pkcs12_file is not None or bool(self.signing_pkcs11_module)
 
     @property
@@ -152,7 +152,7 @@ class Settings(ServiceSettings):
 
     @property
     def certificates(self) -> Path | None:
-        """Where the made certificates are."""
+        """Return where the made certificates are."""
         if self.certificate_dir is not None:
             return self.certificate_dir
         return self.var_dir / "certificates" if self.var_dir is not None else None

@@ -15,7 +15,7 @@ def check(settings: Settings, database: Database) -> None:
 
 
 def _check_walls(settings: Settings) -> None:
-    """Where the operator wants it so, strangers' files are opened only by children that the kernel holds back wholly."""
+    """Refuse to start, where the operator wants strangers' files opened only by children that the kernel holds back wholly."""
     if settings.rendering_without_walls == "refuse" and (lacking := confinement.lacking()):
         raise CannotStart(
             f"RENDERING_WITHOUT_WALLS is refuse, and {'; '.join(lacking)}. Start it on a machine that has these walls, or set"

@@ -53,7 +53,7 @@ def remembered(session: Session, requests: Sequence[rpc.CreateSubmission]) -> li
 
 @contextlib.contextmanager
 def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
-    """What the submission of this number is refused for, with the keys called as the request has them."""
+    """Name in refusals of the submission of this number its keys as the request has them."""
     try:
         yield
     except ServiceError as refused:
@@ -78,7 +78,7 @@ def bases(
     snapshot: Callable[[rpc.CreateSubmission], TemplateSnapshot],
     fill: Callable[[rpc.CreateSubmission, TemplateSnapshot, dict[str, Any]], TemplateSnapshot],
 ) -> list[TemplateSnapshot]:
-    """What each is made from. Documents with variables are filled once for all submissions that give them the same."""
+    """Return what each is made from. Documents with variables are filled once for all submissions that give them the same."""
     templates: dict[int, TemplateSnapshot] = {}
     variables_of: dict[int, dict[str, Any]] = {}
     for number, request in enumerate(requests):

@@ -120,7 +120,8 @@ def state_of(session: Session, query: rpc.GetDocuments, site: Site) -> State:
 
 
 def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
-    """Where the fields are on a document; those that are filled in show their values. For who has a link to its pictures."""
+    """Return where the fields are on a document; those that are filled in show their values. For who has a link to its
+    pictures."""
     row = session.get(SubmissionRow, request.id)
     loaded = store.loaded(session, row) if row is not None else None
     documents = [document["uuid"] for document in loaded.snapshot.documents] if loaded else []

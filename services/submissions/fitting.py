@@ -119,8 +119,8 @@ def entries(
     *,
     stamped: bool,
 ) -> list[Entry]:
-    """What of a party's fields would be drawn. ``values`` hold its defaults; ``paths`` say where which value was given, by
-    field uuid; ``stamped``: a picture takes the place of its stamp."""
+    """Return what of a party's fields would be drawn. ``values`` hold its defaults; ``paths`` say where which value was given,
+    by field uuid; ``stamped``: a picture takes the place of its stamp."""
     entries = []
     for field in own_fields:
         value = values.get(field.uuid)
@@ -156,7 +156,7 @@ def of_plan(plan: Plan, basis: Basis, account: Account, now: datetime) -> Questi
 
 
 def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int = _SOME_ID) -> filling.Signing:
-    """What placeholders are resolved with; ``person`` has a name, an e-mail address and a phone number."""
+    """Return what placeholders are resolved with; ``person`` has a name, an e-mail address and a phone number."""
     details = {"id": id_, "role": role, "name": person.name, "email": person.email, "phone": person.phone}
     return filling.Signing(details, now, account.time_zone)
 

@@ -53,7 +53,7 @@ def news(session: Session, query: rpc.WatchForm, site: Site, now: datetime) -> r
 def _state(
     session: Session, row: SubmissionRow, submitter: SubmitterRow, query: rpc.WatchForm, site: Site, now: datetime
 ) -> tuple[str, bool]:
-    """What the page shows now, and whether a code has to be passed before anything else is told."""
+    """Return what the page shows now, and whether a code has to be passed before anything else is told."""
     parties = session.execute(_PARTIES, {"key": row.id}).all()
     state = store.state_of(row, parties).form_state(submitter.id, now)
     if one_time_codes.next_challenge(submitter, query.proofs, site.link_secret, now) is None:

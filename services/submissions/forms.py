@@ -167,7 +167,7 @@ def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Si
 
 
 def labels(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> dict[str, str]:
-    """What the fields of this signer are called in a sentence, by uuid."""
+    """Return what the fields of this signer are called in a sentence, by uuid."""
     opened = _passed(session, visit, site, now)
     everything = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
     return {
@@ -275,7 +275,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
 def _before_code(
     session: Session, opened: Opened, challenge: Challenge, site: Site, now: datetime
 ) -> rpc.form.SigningForm:
-    """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
+    """Return what whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
     account = Account.model_validate(opened.snapshot.account)
     worth_it = opened.state in codes.WORTH_A_CODE
     code = one_time_codes.pending(session, challenge, site.link_secret, now) if worth_it else None

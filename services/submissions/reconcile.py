@@ -27,7 +27,7 @@ def sealing(session: Session) -> dict[str, int]:
 
 
 def statements(session: Session) -> dict[str, StatementDue]:
-    """What was stated of each completion, by the SHA-256 of its bytes."""
+    """Return what was stated of each completion, by the SHA-256 of its bytes."""
     rows = session.execute(sa.select(StatementRow.sha256, StatementRow.statement, StatementRow.parts))
     return {
         sha256: StatementDue(statement=Statement.model_validate(statement), parts=Parts.model_validate(parts))

@@ -30,7 +30,7 @@ class Site:
         return cls(settings.base_url, secret, settings.file_link_ttl, settings.mailed_link_ttl)
 
     def receipt_page(self, receipt: str) -> str:
-        """Where anybody can check a receipt."""
+        """Return where anybody can check a receipt."""
         return f"{self.base_url}/verify?receipt={receipt}"
 
     def signing_page(self, slug: str) -> str:
@@ -78,7 +78,7 @@ class FileLinks:
 
 
 def file_name(name: str) -> str:
-    """What a file is called when it is saved: never a path, whatever somebody called it."""
+    """Return what a file is called when it is saved: never a path, whatever somebody called it."""
     stem, _, extension = _NOT_IN_FILE_NAMES.sub("_", name).strip(" .").rpartition(".")
     if not stem:
         return extension[:150] or "file"

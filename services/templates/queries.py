@@ -62,7 +62,7 @@ def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot
 
 
 def field_boxes(session: Session, request: rpc.GetFieldBoxes) -> FieldBoxes:
-    """Where the fields are on a document, as it is now; for whoever has a link to its pictures."""
+    """Return where the fields are on a document, as it is now; for whoever has a link to its pictures."""
     row = session.execute(_ROWS.where(_columns.id == request.id)).one_or_none()
     documents = _documents_of(session, [request.id])[request.id] if row is not None else []
     if row is None or request.document_uuid not in {document.uuid for document in documents}:

@@ -202,7 +202,7 @@ class TemplatesService:
         )
 
     def _files(self) -> StagedFiles:
-        """What rendering made stays where it made it until the sweep, the uploads are the caller's."""
+        """Stage files. What rendering made stays where it made it until the sweep, the uploads are the caller's."""
         return StagedFiles(self.context.blobs, PREFIX)
 
     def _answered(self, call: Rpc[Any, R], request_id: str) -> R | None:
@@ -221,7 +221,7 @@ class TemplatesService:
         return LinkMaker(settings.base_url, settings.link_secret.get_secret_value(), settings.file_link_ttl)
 
     def _refuse_early(self, command: rpc.CreateTemplate) -> None:
-        """What is certain to be refused should not keep rendering busy first. The transaction checks again."""
+        """Refuse what is certain to be refused, before it keeps rendering busy. The transaction checks again."""
         require_writer(command.actor)
         documents = len(command.documents) + len(command.html_documents)
         domain.check_documents(documents, self.context.settings.limits())
@@ -232,7 +232,7 @@ class TemplatesService:
 
 
 def _throw_away(files: StagedFiles, ready: Sequence[preparing.Ready]) -> None:
-    """What rendering made of the uploads goes with a dry run; those are the caller's."""
+    """Remove what rendering made of the uploads with a dry run; those are the caller's."""
     for prepared in ready:
         if prepared.file.key != prepared.original.key:
             files.made(prepared.file)

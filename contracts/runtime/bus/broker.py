@@ -275,8 +275,8 @@ def user_of(amqp_url: str) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a connection failed or was lost, in words for an operator: pika hides the cause in other exceptions, most of which
-    have no text. Never empty."""
+    """Return why a connection failed or was lost, in words for an operator: pika hides the cause in other exceptions, most of
+    which have no text. Never empty."""
     causes = list(_causes(error))
     for cause in causes:
         for kinds, words in _WORDS:

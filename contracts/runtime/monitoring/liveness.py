@@ -82,7 +82,7 @@ class Watched:
 
     @property
     def problem(self) -> str | None:
-        """Why the process cannot go on, if so."""
+        """Return why the process cannot go on, if so."""
         if self._ended:
             return f"{self.name} has ended"
         if self._looks * LOOK_SECONDS >= self._limit:

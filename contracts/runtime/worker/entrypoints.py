@@ -158,8 +158,9 @@ class Requests:
             delivery.give_back()
 
     def _refusal(self, delivery: Delivery) -> str | None:
-        """Why a service's own user does not deal with a request: its sender does not make this call, or wants the answer to go
-        where no replies go, for which the broker would close the channel of all replies. None where all share one user."""
+        """Return why a service's own user does not deal with a request: its sender does not make this call, or wants the answer
+        to go where no replies go, for which the broker would close the channel of all replies. None where all share one user.
+        """
         if service_of(self._user) is None:
             return None
         user, key, to = delivery.properties.user_id, delivery.routing_key, delivery.properties.reply_to
@@ -242,7 +243,7 @@ class EventEntrypoint(Entrypoint):  # type: ignore[misc]  # nameko has no types
             delivery.give_back()
 
     def _finished(self, delivery: Delivery, result: Any, failure: Any) -> tuple[Any, Any]:
-        """Whatever went wrong beside the handler, nobody keeps a message that nobody is at any more."""
+        """Give the message back that nobody is at any more, whatever went wrong beside the handler."""
         if delivery.is_held:
             log.error("event.without_outcome", event_type=self.event.type)
             time.sleep(LONGEST_PAUSE_SECONDS)

@@ -42,8 +42,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def is_late(delivery: Delivery, taken_at: float) -> str | None:
-    """Why nobody waits for the answer any more: the request waited here for longer than its caller does, or its deadline is
-    long past. None while somebody does."""
+    """Return why nobody waits for the answer any more: the request waited here for longer than its caller does, or its deadline
+    is long past. None while somebody does."""
     try:
         timeout = float(delivery.headers.get(TIMEOUT_HEADER, "inf"))
         deadline = float(delivery.headers.get(DEADLINE_HEADER, "inf"))

@@ -43,7 +43,7 @@ def call_for(settings: CertsignSettings | DutystampSettings, secret: str, *, sig
 
 
 def known_of(answer: rpc.CertsignCheck | rpc.DutystampDescription) -> dict[str, Any]:
-    """What is kept of an answer."""
+    """Return what is kept of an answer."""
     plain = answer.model_dump(mode="json")
     if isinstance(answer, rpc.DutystampDescription):
         offer = plain["offer"] or {}
@@ -55,12 +55,12 @@ def known_of(answer: rpc.CertsignCheck | rpc.DutystampDescription) -> dict[str, 
 
 
 def unanswered(reason: str) -> dict[str, Any]:
-    """What is known when nobody answered."""
+    """Return what is known when nobody answered."""
     return {"problem": reason, "checked_at": iso(now())}
 
 
 def shown(name: str, stored: str | None, known: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is known of the stored settings, as GET /account shows it."""
+    """Return what is known of the stored settings, as GET /account shows it."""
     of_it = (known or {}).get(name, {})
     current = of_it if of_it.get("of") == providers.fingerprint(stored) else {}
     names = (*(OF_CERTSIGN if name == CERTSIGN else OF_DUTYSTAMP), *OF_BOTH)

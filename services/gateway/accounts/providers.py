@@ -155,8 +155,8 @@ def certsign_order(settings: CertsignSettings, secret: str) -> CertsignOrder:
 def dutystamp_order(
     settings: DutystampSettings | None, wish: dict[str, Any], secret: str, path: str = ""
 ) -> DutystampOrder | None:
-    """What a new submission's ``dutystamp`` asks for, which is at ``path`` of the request. Raises ServiceError when nobody can
-    do it."""
+    """Return what a new submission's ``dutystamp`` asks for, which is at ``path`` of the request. Raises ServiceError when
+    nobody can do it."""
     if not wish.get("enabled"):
         return None
     if settings is None:
@@ -183,7 +183,7 @@ def sealed_for_sending(settings: CertsignSettings | DutystampSettings, secret: s
 
 
 def provider_name(settings: CertsignSettings | DutystampSettings) -> str:
-    """What people call the provider: the host of its address."""
+    """Return what people call the provider: the host of its address."""
     address = settings.url or getattr(settings, "backend_url", None) or ""
     return urlsplit(address).hostname or settings.provider
 
@@ -213,12 +213,12 @@ def _merged(kind: Kind[Any], current: BaseModel | None, change: dict[str, Any]) 
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """What is null is left to its default."""
+    """Drop what is null: it is left to its default."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def _place(values: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    """Where in ``values`` the path leads: the object, and the key in it."""
+    """Return where in ``values`` the path leads: the object, and the key in it."""
     *outer, key = path.split(".")
     for step in outer:
         values = values.setdefault(step, {})

@@ -96,7 +96,7 @@ def with_changes(defaults: Account, changes: dict[str, Any]) -> Account:
 
 
 def stored_settings(session: Session) -> dict[str, Any]:
-    """What was changed of the account settings, as it is stored. Raises ServiceError when the account's row is odd."""
+    """Return what was changed of the account settings, as it is stored. Raises ServiceError when the account's row is odd."""
     with reading(Account, 1):
         return dict(session.scalar(ACCOUNT_CHANGES) or {})
 
@@ -108,7 +108,7 @@ def stored_phone_otp_webhook(session: Session) -> str | None:
 
 
 def providers_known(session: Session) -> dict[str, Any]:
-    """What was last found out about the account's providers."""
+    """Return what was last found out about the account's providers."""
     return session.scalar(sa.select(AccountRow.providers_known).where(AccountRow.id == 1)) or {}
 
 

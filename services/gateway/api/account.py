@@ -123,7 +123,7 @@ async def dutystamps(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 def _decision(context: GatewayContext, name: str, change: dict[str, Any] | None) -> Callable[[str | None], str | None]:
-    """What is to be stored in place of a provider's stored settings."""
+    """Return what is to be stored in place of a provider's stored settings."""
 
     def decide(stored: str | None) -> str | None:
         if change is None:

@@ -119,7 +119,7 @@ async def draft_of(context: GatewayContext, body: dict[str, Any]) -> dict[str, A
 
 
 def _wishes(context: GatewayContext, configured: Providers, body: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """What a new submission asks of the account's providers. ``path`` is where in the request its ``dutystamp`` is."""
+    """Return what a new submission asks of the account's providers. ``path`` is where in the request its ``dutystamp`` is."""
     enabled = (body.get("certsign") or {}).get("enabled")
     stamps = body.get("dutystamp") or {}
     return {

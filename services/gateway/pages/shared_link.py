@@ -102,7 +102,7 @@ def _template(context: PagesContext, slug: str) -> TemplateSnapshot:
 
 
 def _unusable(template: TemplateSnapshot) -> str | None:
-    """Why nobody can begin here, for the page to say."""
+    """Return why nobody can begin here, for the page to say."""
     signing = {field.submitter_uuid for field in template.fields}
     if template.archived:
         return "archived"

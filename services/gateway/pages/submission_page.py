@@ -236,7 +236,7 @@ def _said(done: str | None) -> str:
 
 
 def _problem_of_address(refused: ServiceError) -> str | None:
-    """What the page says of an address that no code goes to; None: that is no matter of the address."""
+    """Return what the page says of an address that no code goes to; None: that is no matter of the address."""
     if refused.code == "rate_limited":
         return for_reader()("code.wait", count=int((refused.details or [{}])[0].get("retry_after", 60)))
     return for_reader()("link.wrong_email") if refused.code == "invalid" else None
@@ -253,7 +253,7 @@ def _problem_of_code(refused: ServiceError) -> str | None:
 
 
 def _token(context: PagesContext, slug: str, reading: Reading | None) -> str:
-    """What a form of this reader's page shows, and no page of another site knows."""
+    """Return what a form of this reader's page shows, and no page of another site knows."""
     if reading is None:
         return ""
     secret = context.settings.link_secret.get_secret_value()
@@ -267,7 +267,7 @@ def _must_be_ours(context: PagesContext, slug: str, body: dict[str, Any], readin
 
 
 def _asked() -> tuple[str, str] | None:
-    """Whose code this browser has asked for, and what the browser was given then."""
+    """Return whose code this browser has asked for, and what the browser was given then."""
     kept = _kept(ASKED)
     return (kept[0], kept[1]) if kept else None
 

@@ -144,7 +144,7 @@ def _role(party: Recipient | None) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """What somebody wrote, as the lines of a mail."""
+    """Return what somebody wrote, as the lines of a mail."""
     return [line for line in (one_line(line, 1000) for line in text.splitlines()[:50]) if line]
 
 
@@ -245,7 +245,7 @@ def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[
 
 
 def _deed(due: InvitationDue | ReminderDue, party: Recipient | None) -> str:
-    """What the party is asked to do, as the keys of messages begin."""
+    """Return what the party is asked to do, as the keys of messages begin."""
     if party is not None and party.acts_as in (ActsAs.APPROVER, ActsAs.VIEWER):
         return "approve" if party.acts_as == ActsAs.APPROVER else "view"
     return "sign" if due.needs_signature else "fill_in"

@@ -92,7 +92,7 @@ _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
 
 def lacking() -> list[str]:
-    """Which walls this machine does not have, in words for an operator. Empty when a child is held back wholly."""
+    """Return which walls this machine does not have, in words for an operator. Empty when a child is held back wholly."""
     walls = []
     if _landlock_version() == 0:
         walls.append(

@@ -56,8 +56,8 @@ def convert(request: OneFile) -> OneFile:
 
 
 def is_spent() -> bool:
-    """Whether a document brought fonts along. LibreOffice keeps them until it ends, and by whatever name they came they would
-    draw the next document, which is somebody else's: a 9 where it says 1. Where it puts them is up to the font's name."""
+    """Return whether a document brought fonts along. LibreOffice keeps them until it ends, and by whatever name they came they
+    would draw the next document, which is somebody else's: a 9 where it says 1. Where it puts them is up to the font's name."""
     try:
         return next(_folder.rglob("*.ttf"), None) is not None
     except OSError:

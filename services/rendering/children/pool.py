@@ -336,7 +336,7 @@ class _Child:
             frames.send(self._connection, header, message.payload, message.parts, until=time.monotonic() + seconds)
 
     def answer(self, task: str, seconds: float) -> tuple[Report, Packed]:
-        """What became of the job; raises JobCrashed or JobTimedOut."""
+        """Return what became of the job; raises JobCrashed or JobTimedOut."""
         with self._translated(task, seconds):
             frame = frames.receive(self._connection, until=time.monotonic() + seconds)
         try:
@@ -360,7 +360,7 @@ class _Child:
         CHILDREN.dec()
 
     def _processor_seconds(self) -> float:
-        """What the process has had of the processors so far."""
+        """Return what the process has had of the processors so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -421,7 +421,7 @@ def _lock(folder: str | Path) -> int:
 
 
 def _remove_folders_of_the_dead(parent: str) -> None:
-    """What the children of a process that was killed have left behind."""
+    """Remove what the children of a process that was killed have left behind."""
     for left in Path(parent).glob(f"{FOLDERS}*"):
         with contextlib.suppress(OSError):  # in use, or another user's
             handle = _lock(left)

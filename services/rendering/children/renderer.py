@@ -92,7 +92,7 @@ class Renderer:
         return replace(prepared, report=[*ready.report, *prepared.report], variables=ready.variables)
 
     def external_urls(self, texts: Sequence[str], assets: dict[str, bytes]) -> list[str]:
-        """Which files the HTML would load, besides those in ``assets``."""
+        """Return which files the HTML would load, besides those in ``assets``."""
         return self._hostile(protocol.EXTERNAL_URLS, protocol.ExternalUrls(texts, assets))
 
     def prepare_html(
@@ -154,7 +154,7 @@ class Renderer:
         return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, digest, nonce))
 
     def revocation_questions(self, leaves: Sequence[bytes], certificates: Sequence[bytes]) -> list[protocol.Question]:
-        """Whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
+        """Return whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
         return self._pool.run(protocol.REVOCATION_QUESTIONS, protocol.RevocationQuestions(leaves, certificates))
 
     def check_revocation(
@@ -168,8 +168,8 @@ class Renderer:
     # --- duty stamps
 
     def place_stamps(self, data: bytes, file: FileToStamp, size: tuple[float, float]) -> list[protocol.PlacedStamp]:
-        """Where the stamps of ``file`` (rules.stamps.files_to_stamp) go on it, in the order of its wishes; ``data`` is the
-        sealed file, ``size`` width and height of a stamp in points. JobRefused when there is no room."""
+        """Return where the stamps of ``file`` (rules.stamps.files_to_stamp) go on it, in the order of its wishes; ``data`` is
+        the sealed file, ``size`` width and height of a stamp in points. JobRefused when there is no room."""
         return self._sealing(protocol.PLACE_STAMPS, protocol.PlaceStamps(data, file, size))
 
     def check_stamp(
@@ -202,7 +202,8 @@ class Renderer:
         anchors: Sequence[bytes],
         now: datetime,
     ) -> protocol.Signatory:
-        """Whom a provider's certificates (the signer's first) are of. JobRefused when nothing may be signed with them."""
+        """Return whom a provider's certificates (the signer's first) are of. JobRefused when nothing may be signed with
+        them."""
         return self._pool.run(protocol.CHECK_CHAIN, protocol.CheckChain(certificates, mechanisms, anchors, now))
 
     def check_signatures(
@@ -219,7 +220,7 @@ class Renderer:
     # --- archive time-stamps
 
     def survey_archive(self, data: bytes, authority: Sequence[bytes]) -> protocol.ArchiveSurvey:
-        """Which proofs a sealed file lacks. JobRefused when it is none."""
+        """Return which proofs a sealed file lacks. JobRefused when it is none."""
         return self._sealing(protocol.SURVEY_ARCHIVE, protocol.SurveyArchive(data, authority))
 
     def reserve_archive(self, data: bytes, material: protocol.ValidationMaterial, size: int) -> protocol.Reserved:
@@ -253,7 +254,7 @@ class Renderer:
                 return Verification(checksum_status="unknown", sealed_here=sealed_here)
 
     def seal_material(self, data: bytes, signatures: Sequence[bytes]) -> protocol.SealMaterial:
-        """What the seal of ``data`` carries, and the roots of the chains in these ``signatures`` (CMS)."""
+        """Return what the seal of ``data`` carries, and the roots of the chains in these ``signatures`` (CMS)."""
         return self._hostile(protocol.SEAL_MATERIAL, protocol.FindSealMaterial(data, signatures))
 
     def combine(self, files: Sequence[bytes], title: str) -> protocol.Combined:
@@ -277,7 +278,7 @@ class Renderer:
         return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer, light)).data
 
     def read_text(self, data: bytes, first: int) -> protocol.TextRead:
-        """What the pages show as text, from the page ``first`` on, as many as are read quickly."""
+        """Return what the pages show as text, from the page ``first`` on, as many as are read quickly."""
         with self._previews.turn():
             return self._hostile(protocol.READ_TEXT, protocol.ReadText(data, first))
 
@@ -306,7 +307,7 @@ class Renderer:
         return self._hostile(protocol.CHECK_TEXT, list(texts))
 
     def check_values(self, request: CheckValues) -> dict[str, str]:
-        """Why which value cannot be drawn, by field uuid."""
+        """Return why which value cannot be drawn, by field uuid."""
         return self._hostile(protocol.CHECK_VALUES, request)
 
     def _sealing(self, task: Task[Q, A], request: Q) -> A:
@@ -337,7 +338,7 @@ class Previews:
 
 @contextmanager
 def for_caller(task: str) -> Iterator[None]:
-    """What went wrong in a child, as an answer to the one who sent the file."""
+    """Translate what went wrong in a child into an answer to the one who sent the file."""
     try:
         yield
     except JobRefused as refused:

@@ -171,7 +171,7 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
 
 
 def _check_kept(before: Sequence[VerifiedSignature], after: Sequence[VerifiedSignature]) -> None:
-    """What held before must hold afterwards."""
+    """Check that what held before holds afterwards."""
     holding = {signature.field for signature in after if signature.integrity == "valid"}
     for signature in before:
         if signature.integrity == "valid" and signature.field not in holding:

@@ -48,7 +48,7 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for a turn."""
+        """Return how many jobs wait for a turn."""
         return len(self._waiting)
 
     def take(self, caller: str | None, wait: float, task: str = "") -> Turn | None:

@@ -70,7 +70,7 @@ def _retry_after(answer: Answer) -> timedelta | None:
 
 
 def without_secrets(words: object, secrets: Sequence[str | None]) -> str:
-    """What a provider says, in one short line, in which each secret that it repeats is covered."""
+    """Return what a provider says, in one short line, in which each secret that it repeats is covered."""
     text = " ".join(str(words or "").split())
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")

@@ -294,7 +294,7 @@ class CscProvider:
         return Pending(_packed({"verifier": verifier, "state": state, "for": scope}), until, action_url=url)
 
     def _token_for(self, session: str, answers: Mapping[str, str], purpose: str) -> dict[str, Any]:
-        """What the code is worth that the person came back with."""
+        """Return what the code is worth that the person came back with."""
         known = _unpacked(session)
         if known.get("for") != purpose or (answers.get("state", known.get("state")) != known.get("state")):
             raise ProviderFailed("refused", "the person came back from another request", retryable=False)
@@ -405,7 +405,7 @@ class CscProvider:
         return signatures
 
     def _give_back(self, permission: Mapping[str, Any]) -> None:
-        """Where the provider wants it so: a token that has done its work. When that fails, nothing is lost."""
+        """Give back a token that has done its work, where the provider wants it so. When that fails, nothing is lost."""
         if not self._profile.revokes or "token" not in permission:
             return
         try:
@@ -478,7 +478,7 @@ class CscProvider:
 
 
 def _details(answer: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details:
-    """How a permission is had, as each version says it."""
+    """Return how a permission is had, as each version says it."""
     auth = answer.get("auth")
     if isinstance(auth, dict):
         return _details_of_version_2(auth, algorithms)

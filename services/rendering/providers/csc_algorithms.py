@@ -22,7 +22,7 @@ _KEYS = {"rsa": _RSA_KEY, "ecdsa": _EC_KEY}
 
 
 def mechanisms(identifiers: Iterable[str]) -> tuple[Mechanism, ...]:
-    """What a credential's ``key.algo`` allows; what is not known here is left out."""
+    """Return what a credential's ``key.algo`` allows; what is not known here is left out."""
     found: dict[Mechanism, None] = {}
     for identifier in identifiers:
         if (name := _OF_ANY_HASH.get(identifier)) is not None:

@@ -70,7 +70,7 @@ class Refusal(Exception):
 
     @property
     def text(self) -> str:
-        """What tells the reason; ``invalid_request`` stands for any."""
+        """Return what tells the reason; ``invalid_request`` stands for any."""
         error = self.error if self.error != "invalid_request" else ""
         return f"{error} {self.description}".strip()[:_LONGEST_REASON]
 
@@ -102,7 +102,7 @@ class CscService:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the service says of itself. Raises ProviderFailed."""
+        """Return what the service says of itself. Raises ProviderFailed."""
         return self._known()[0]
 
     @property
@@ -163,7 +163,7 @@ class CscService:
         return self._exchange(path, self.oauth_url(path), body, {"Content-Type": kind}, covered)
 
     def oauth_url(self, path: str) -> str:
-        """Where the provider's OAuth server has ``path`` (such as ``oauth2/token``). Raises ProviderFailed."""
+        """Return where the provider's OAuth server has ``path`` (such as ``oauth2/token``). Raises ProviderFailed."""
         root = str(self.info.get("oauth2") or self.base).rstrip("/").removesuffix("/oauth2")
         if self.base.startswith("https:") and not root.startswith("https:"):
             raise ProviderFailed("bad_answer", "the provider names an OAuth server without TLS", retryable=False)
@@ -172,7 +172,7 @@ class CscService:
         return f"{root}/{path}"
 
     def failure(self, operation: str, refusal: Refusal, hidden: Iterable[str | None]) -> ProviderFailed:
-        """What a refusal means for the signature."""
+        """Return what a refusal means for the signature."""
         status, said = refusal.status, refusal.text
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return ProviderFailed(
@@ -227,7 +227,7 @@ class CscService:
 
     @property
     def needs_person_to_log_in(self) -> bool:
-        """Whether the service's own token is had by a person only."""
+        """Return whether the service's own token is had by a person only."""
         if self.settings.authorization.type != "authorization_code":
             return False
         kinds = texts_of(self.info.get("authType"))
@@ -350,7 +350,7 @@ def text_of(answer: Mapping[str, Any], key: str) -> str:
 
 
 def seconds_of(answer: Mapping[str, Any], default: float) -> float:
-    """How long what the answer gives is good (``expires_in``, ``expiresIn``)."""
+    """Return how long what the answer gives is good (``expires_in``, ``expiresIn``)."""
     value = answer.get("expires_in", answer.get("expiresIn"))
     try:
         return min(max(float(value), 0.0), 86_400.0) if value is not None else default

@@ -24,7 +24,7 @@ OpenForPerson = Callable[[CertsignSettings, str], CertificateProvider]
 
 
 def settings_of(order: CertsignOrder, link_secret: str) -> CertsignSettings:
-    """What the account said of its provider. Raises ProviderFailed when it cannot be read here."""
+    """Return what the account said of its provider. Raises ProviderFailed when it cannot be read here."""
     try:
         return CertsignSettings.model_validate_json(unseal(link_secret, CERTSIGN, order.settings))
     except (NotOurs, ValidationError):
@@ -37,7 +37,7 @@ def settings_of(order: CertsignOrder, link_secret: str) -> CertsignSettings:
 
 
 def host_of(settings: CertsignSettings) -> str:
-    """What people call the provider."""
+    """Return what people call the provider."""
     return urlsplit(settings.url).hostname or settings.provider
 
 

@@ -354,7 +354,7 @@ class Peruri:
         return called(url, post if method == "POST" else get, buys=buys)
 
     def _content(self, answer: Answer, *, buys: bool) -> dict[str, Any]:
-        """What it says, unless its status says all."""
+        """Return what it says, unless its status says all."""
         judge(answer, buys=buys, secrets=self._secrets)
         try:
             content = json.loads(answer.data)
@@ -369,7 +369,7 @@ class Peruri:
         return self._settings.password, self._token
 
     def _said(self, words: object) -> str:
-        """What it says, in one line, without our secrets should it repeat them."""
+        """Return what it says, in one line, without our secrets should it repeat them."""
         return without_secrets(words, self._secrets)
 
 

@@ -195,7 +195,7 @@ class WorkerProvider:
         return tuple(answer.signatures)
 
     def _way_back(self, state: str | None) -> dict[str, str]:
-        """How a person comes back from a page of the worker's: to this address, with this ``state`` and a code."""
+        """Return how a person comes back from a page of the worker's: to this address, with this ``state`` and a code."""
         return {"return_url": self._return_url, "state": state} if self._return_url and state else {}
 
     def _completed(
@@ -290,7 +290,7 @@ _WORTH_ANOTHER_TRY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStat
 
 
 def _refused(step: str, answer: Answer) -> ProviderFailed:
-    """What an HTTP status without an answer of ours means."""
+    """Return what an HTTP status without an answer of ours means."""
     if answer.status in _WORTH_ANOTHER_TRY or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         message = f"the worker answered {answer.status} to {step}"
         return ProviderFailed("unavailable", message, retryable=True, retry_after=_retry_after(answer))

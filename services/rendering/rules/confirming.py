@@ -121,7 +121,7 @@ def void_problem(code: str) -> ConfirmationProblem:
 
 
 def confirmed_key(submission_id: int, confirmation: str, preparation: int, number: int, kind: str) -> str:
-    """Where the ``number``-th document of a confirmation is kept: ``prepared`` for the signature, or ``signed``."""
+    """Return where the ``number``-th document of a confirmation is kept: ``prepared`` for the signature, or ``signed``."""
     return f"submissions/{submission_id}/{kind}-{confirmation}-{preparation}-{number}"
 
 

@@ -58,7 +58,7 @@ def unaccepted(
 def _signed_otherwise(
     request: SealRequest, confirmed: Sequence[Known], signed: Sequence[SignedElsewhere]
 ) -> Iterator[str]:
-    """What was signed at a provider is what the completion confirms."""
+    """Compare what was signed at a provider with what the completion confirms."""
     names = {party.id: _name(party) for party in request.parties}
     for one in signed:
         for known in confirmed:
@@ -170,7 +170,7 @@ def _void_differences(request: SealRequest, void: Sequence[Known], names: Mappin
 
 
 def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
-    """Whether the order says so: a party without fields never completes."""
+    """Return whether the order says so: a party without fields never completes."""
     if request.to_check is None:
         return False
     party = next(party for party in request.parties if party.id == submitter_id)
@@ -212,7 +212,7 @@ class _Compared:
         yield from self._values(party)
 
     def lines(self) -> Iterator[str]:
-        """What the lines say otherwise than the statement."""
+        """Yield what the lines say otherwise than the statement."""
         stated = self._statement
         line = self._line(stated.line)
         if line is None or line.submitter_id != stated.submitter or line.event_type not in COMPLETIONS:
@@ -273,7 +273,7 @@ class _Compared:
 
 
 def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
-    """What goes onto the paper is what was compared: an order that says two different things is none of submissions."""
+    """Compare what goes onto the paper with what was compared: submissions makes no order that says two things."""
     definitions = {field["uuid"]: FieldDefinition.model_validate(field) for field in check.fields}
     hidden = _hidden(request, check, definitions)
     yield from _documents_drawn(request, check, hidden)
@@ -294,7 +294,8 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
 
 
 def _is_told(party: PartySummary, line: TrailEvent, named: Mapping[str, Any]) -> bool:
-    """Whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names one."""
+    """Return whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names
+    one."""
     by_api = line.data.get("by") if line.event_type == API_COMPLETION else None
     return (
         all((getattr(party, key) or None) == (named.get(key) or None) for key in ("role", "name", "email", "phone"))
@@ -397,7 +398,8 @@ def _is_defined(
     submission_id: int,
     hidden: Collection[str] = (),
 ) -> bool:
-    """Whether a field is drawn as it is defined: wherever it is on the documents that are shown, its placeholders filled in."""
+    """Return whether a field is drawn as it is defined: wherever it is on the documents that are shown, its placeholders filled
+    in."""
     if defined is None or drawn.areas != conditions.on_shown_documents(defined, hidden).areas:
         return False
     changes: dict[str, Any] = {"areas": defined.areas}
@@ -408,8 +410,8 @@ def _is_defined(
 
 
 def _filled_in(text: str, default: str, party: PartySummary | None, submission_id: int) -> bool:
-    """Whether ``text`` is ``default`` with what is known of the party in place of its placeholders, something in those of date
-    and time, which submissions formats, and nothing else is another."""
+    """Return whether ``text`` is ``default`` with what is known of the party in place of its placeholders, something in those
+    of date and time, which submissions formats, and nothing else is another."""
     words = {key: getattr(party, key, None) for key in ("role", "name", "email", "phone")} | {"id": submission_id}
     pieces, place = [""], 0
     for match in PLACEHOLDER.finditer(default):

@@ -41,19 +41,20 @@ def schedule_at_providers(longest: timedelta) -> tuple[timedelta, ...]:
 
 
 def file_key(submission_id: int, job_id: int, attempt: int, number: int) -> str:
-    """Where an attempt writes its ``number``-th file. Attempts never write to the same place, and what an interrupted one
-    left behind can be found without having been noted down."""
+    """Return where an attempt writes its ``number``-th file. Attempts never write to the same place, and what an interrupted
+    one left behind can be found without having been noted down."""
     return f"submissions/{submission_id}/seal-{job_id}-{attempt}-{number}"
 
 
 def prepared_key(submission_id: int, job_id: int, preparation: int, number: int) -> str:
-    """Where the ``number``-th document is kept, as it was prepared for a provider's signature the ``preparation``-th time."""
+    """Return where the ``number``-th document is kept, as it was prepared for a provider's signature the ``preparation``-th
+    time."""
     return f"submissions/{submission_id}/prepared-{job_id}-{preparation}-{number}"
 
 
 def kept_key(submission_id: int, job_id: int, revision: int, number: int) -> str:
-    """Where the ``number``-th sealed file is kept while its duty stamps are waited for, as it was sealed the ``revision``-th
-    time."""
+    """Return where the ``number``-th sealed file is kept while its duty stamps are waited for, as it was sealed the
+    ``revision``-th time."""
     return f"submissions/{submission_id}/kept-{job_id}-{revision}-{number}"
 
 
@@ -69,15 +70,15 @@ def lowest_level(levels: Iterable[str]) -> str:
 
 
 def renewed_at(stamped_at: datetime, until: datetime, before: timedelta, share: float) -> datetime:
-    """When an archive time-stamp that lasts ``until`` is renewed: ``before`` that, at the latest. Files that were stamped
-    together are not renewed together: each comes up to as much earlier, as its ``share`` (0 to 1) says. Short-lived ones are
-    renewed in the second half of their time, and none within a day."""
+    """Return when an archive time-stamp that lasts ``until`` is renewed: ``before`` that, at the latest. Files that were
+    stamped together are not renewed together: each comes up to as much earlier, as its ``share`` (0 to 1) says. Short-lived
+    ones are renewed in the second half of their time, and none within a day."""
     margin = min(before, (until - stamped_at) / 4)
     return max(until - margin * (1 + share), stamped_at + timedelta(days=1))
 
 
 def archive_key(submission_id: int, sha256: str) -> str:
-    """Where a version of an archived file goes. It is named by what it is, so that nothing is ever written over."""
+    """Return where a version of an archived file goes. It is named by what it is, so that nothing is ever written over."""
     return f"submissions/{submission_id}/archive-{sha256}"
 
 
@@ -105,15 +106,15 @@ def pictures_of(item: FieldValue) -> list[str]:
 
 
 def trial_pages(count: int, most: int = 20) -> Sequence[int]:
-    """Which pages (from 1) the trial fill of a new document draws on: all of them, or some spread over it."""
+    """Return which pages (from 1) the trial fill of a new document draws on: all of them, or some spread over it."""
     if count <= most:
         return range(1, count + 1)
     return sorted({1 + round(index * (count - 1) / (most - 1)) for index in range(most)})
 
 
 def affordable(needed: Sequence[Mapping[str, int]], limit: int) -> int:
-    """How many of the first things can be had when each needs files (their sizes by name), which are fetched once, and no more
-    than ``limit`` bytes of them are to be in memory; one at least."""
+    """Return how many of the first things can be had when each needs files (their sizes by name), which are fetched once, and
+    no more than ``limit`` bytes of them are to be in memory; one at least."""
     sizes: dict[str, int] = {}
     for count, files in enumerate(needed):
         sizes.update(files)

@@ -23,7 +23,7 @@ def at(corner: tuple[float, float], size: tuple[float, float]) -> Rectangle:
 
 
 def overlap(one: Rectangle, other: Rectangle) -> bool:
-    """Whether they share more than an edge."""
+    """Return whether they share more than an edge."""
     return (
         min(one[2], other[2]) - max(one[0], other[0]) > _ROUNDING
         and min(one[3], other[3]) - max(one[1], other[1]) > _ROUNDING
@@ -31,7 +31,7 @@ def overlap(one: Rectangle, other: Rectangle) -> bool:
 
 
 def is_within(box: Rectangle, page: tuple[float, float]) -> bool:
-    """Whether all of the box is on a page of that width and height."""
+    """Return whether all of the box is on a page of that width and height."""
     left, bottom, right, top = box
     return left >= -_ROUNDING and bottom >= -_ROUNDING and right <= page[0] + _ROUNDING and top <= page[1] + _ROUNDING
 
@@ -85,7 +85,7 @@ class Cells:
                     yield column * self._wide, row * self._high
 
     def taken_in(self, box: Rectangle) -> int:
-        """How many cells of the box are taken."""
+        """Return how many cells of the box are taken."""
         first, last = self._between(box[0], box[2], self._wide, self._columns)
         mask = (1 << max(last - first, 0)) - 1 << first
         rows = range(*self._between(box[1], box[3], self._high, len(self._rows)))

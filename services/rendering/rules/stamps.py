@@ -83,8 +83,8 @@ def files_to_stamp(request: SealRequest) -> list[FileToStamp]:
 
 
 def may_certify(request: FillRequest) -> bool:
-    """Whether the seals of the documents may say that nothing may be changed afterwards, as the account wants it. Not where a
-    stamp follows, which would break them, and never a provider's: it does not know what follows. Signers who sign at a
+    """Return whether the seals of the documents may say that nothing may be changed afterwards, as the account wants it. Not
+    where a stamp follows, which would break them, and never a provider's: it does not know what follows. Signers who sign at a
     provider sign one after the other."""
     if isinstance(request, ConfirmationOrder):
         return False
@@ -96,7 +96,7 @@ def may_certify(request: FillRequest) -> bool:
 
 
 def pages_before(documents: Sequence[StoredDocument]) -> dict[str, int]:
-    """How many pages of the combined file come before each document, by its uuid."""
+    """Return how many pages of the combined file come before each document, by its uuid."""
     before, pages = {}, 0
     for document in documents:
         before[document.uuid] = pages
@@ -144,8 +144,8 @@ def problems(
     positions: Sequence[StampPosition],
     size: tuple[float, float],
 ) -> dict[str, str]:
-    """Why stamps of that size (points) cannot be put there, by the name of the parameter, as a sentence goes on that begins
-    with that name. No files are looked at, only the sizes of pages and the places of fields."""
+    """Return why stamps of that size (points) cannot be put there, by the name of the parameter, as a sentence goes on that
+    begins with that name. No files are looked at, only the sizes of pages and the places of fields."""
     found: dict[str, str] = {}
     taken: dict[tuple[int, int], list[tuple[int, Rectangle]]] = {}
     for number, position in enumerate(positions):
@@ -235,7 +235,7 @@ def on_page(area: Area, page: PageSize) -> Rectangle:
 
 
 def _keeps_to_its_form(document: StoredDocument) -> bool:
-    """Whether the signatures that the document came with allow its form to be filled in, and nothing else."""
+    """Return whether the signatures that the document came with allow its form to be filled in, and nothing else."""
     return any(page.places is not None for page in document.pages)
 
 

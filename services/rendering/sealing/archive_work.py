@@ -141,7 +141,7 @@ class Archives:
 
     @property
     def notices(self) -> list[Notice]:
-        """What could not be had."""
+        """Return what could not be had."""
         return [
             Notice(
                 code="no_archive_time_stamp", message=f"No archive time-stamp could be had, it is tried again ({why})"
@@ -151,12 +151,13 @@ class Archives:
 
     @property
     def until(self) -> datetime | None:
-        """When the first of the files' archive time-stamps runs out."""
+        """Return when the first of the files' archive time-stamps runs out."""
         return min((one.until for one in self.due if one.until is not None), default=None)
 
 
 def due(settings: Settings, document: str, archived: Archived | None, file: BlobRef) -> commands.ArchiveDue:
-    """When a file is renewed; ``archived`` is None where there was no archive time-stamp to be had, which is tried again."""
+    """Return when a file is renewed; ``archived`` is None where there was no archive time-stamp to be had, which is tried
+    again."""
     if archived is None:
         return commands.ArchiveDue(document, file, None, now() + commands.ARCHIVED_AGAIN)
     before = timedelta(days=settings.archive_renewal_days)

@@ -65,7 +65,8 @@ class CertsignChecks:
     def _sign(
         self, settings: CertsignSettings, provider: CertificateProvider, credential: Credential, signatory: Signatory
     ) -> str | None:
-        """What is wrong, None when a signature was made that holds. Submissions know by it whether PIN and codes are right."""
+        """Return what is wrong, None when a signature was made that holds. Submissions know by it whether PIN and codes are
+        right."""
         mechanism, key = signatory.mechanism, f"check-{uuid7()}"
         hashes = (os.urandom(int(mechanism.hash.removeprefix("sha")) // 8),)
         mark = mark_of(settings, self._secret)

@@ -402,7 +402,7 @@ def _label(request: SealRequest) -> str:
 def _failed_at_provider(
     failed: ProviderFailed, row: CertsignJob, schedule: Sequence[timedelta], *, away: bool = False
 ) -> Outcome:
-    """What can be had later is waited for; the rest is for a person to look at."""
+    """Wait for what can be had later; leave the rest to a person."""
     code = failed.code
     if not failed.retryable or failed.counts:
         return Park(failed.message, record=lambda session, due: certsigning.fail(session, due, code, now()))

@@ -446,8 +446,8 @@ class ConfirmWork:
         return seal(self._secret, _ASKED, json.dumps({"step": step.value, **known}))
 
     def state_of(self, row: Confirmation) -> str:
-        """What comes back with the person from the provider's page, if they are asked now. Nobody guesses it, and each ask has
-        another one."""
+        """Return what comes back with the person from the provider's page, if they are asked now. Nobody guesses it, and each
+        ask has another one."""
         return state_of(self._secret, row.id, row.ask + 1)
 
     def _key(self, row: Confirmation, number: int, kind: str) -> str:
@@ -468,7 +468,7 @@ class Confirmations:
         self._database, self._secret = database, link_secret
 
     def view(self, query: rpc.FindConfirmation) -> ConfirmationView:
-        """What the signing page shows."""
+        """Return what the signing page shows."""
         row = self._database.read(confirmations.find, query.confirmation_id)
         if row is None or row.round < query.round:
             return ConfirmationView(step=ConfirmationStep.PREPARING, poll_after=_QUICK_POLL)
@@ -526,7 +526,7 @@ class Confirmations:
 
 
 def state_of(link_secret: str, confirmation_id: str, ask: int) -> str:
-    """What comes back with the person who was sent away by this ask."""
+    """Return what comes back with the person who was sent away by this ask."""
     text = f"confirmation state {confirmation_id} {ask}".encode()
     return hmac.new(link_secret.encode(), text, "sha256").hexdigest()
 
@@ -591,7 +591,7 @@ def _asked_later(later: _Later) -> Outcome:
 
 
 def _failed(error: _Failed) -> Outcome:
-    """What can be had later is waited for, what the person decides is refused, the rest is for an admin to look at."""
+    """Wait for what can be had later, refuse what the person decides, leave the rest to an admin."""
     failed = error.failed
     meaning = confirming.meaning_of(
         failed.code, retryable=failed.retryable, counts=failed.counts, answered=error.answered

@@ -81,14 +81,14 @@ def mark_of(settings: CertsignSettings, secret: str) -> str:
 
 
 def tried_once(settings: CertsignSettings, provider: CertificateProvider) -> bool:
-    """Whether settings have what a provider counts when it is wrong, each time that it is sent. Who keeps the keys of requests
-    takes the same one for the same try."""
+    """Return whether settings have what a provider counts when it is wrong, each time that it is sent. Who keeps the keys of
+    requests takes the same one for the same try."""
     return not provider.idempotent and bool(settings.authorization.pin or settings.authorization.totp)
 
 
 def may_have_counted(failed: ProviderFailed) -> bool:
-    """Whether a PIN or a code may have been refused, and counted: it says so, its answer was lost or is none, or its words are
-    not among those that are known."""
+    """Return whether a PIN or a code may have been refused, and counted: it says so, its answer was lost or is none, or its
+    words are not among those that are known."""
     return failed.counts or failed.code in _UNCLEAR
 
 
@@ -107,7 +107,7 @@ def opened(secret: str, purpose: str, sealed: str | None) -> str | None:
 
 
 def is_prepared(signings: Sequence[Signing], documents: int, signatory: Signatory) -> bool:
-    """Whether all files are there, and made for this certificate."""
+    """Return whether all files are there, and made for this certificate."""
     made_for = hashlib.sha256(signatory.chain[0]).hexdigest(), _name_of(signatory.mechanism)
     return len(signings) == documents and all(
         (signing.certificate_sha256, signing.mechanism) == made_for for signing in signings
@@ -115,7 +115,7 @@ def is_prepared(signings: Sequence[Signing], documents: int, signatory: Signator
 
 
 def roomy_assurance(sealer: ProviderSealer, faults: int, settings: Settings) -> Assurance:
-    """What goes into the files before they are signed; with room for whatever time-stamp will come. Raises
+    """Return what goes into the files before they are signed; with room for whatever time-stamp will come. Raises
     TimeStampFailed."""
     try:
         known = sealer.assurance(now())
@@ -242,11 +242,11 @@ class Signatures(Generic[Row]):
         self._renderer, self._secret = renderer, secret
 
     def session(self, row: Row, step: str) -> str | None:
-        """What the provider wants to have with the next request, if that is this step."""
+        """Return what the provider wants to have with the next request, if that is this step."""
         return opened(self._secret, f"{self._rows.sessions} {step}", self._rows.session_of(row, step))
 
     def sealed_session(self, step: str, session: str) -> str:
-        """What ``session`` opens."""
+        """Return what ``session`` opens."""
         return seal(self._secret, f"{self._rows.sessions} {step}", session)
 
     def had(
@@ -290,7 +290,7 @@ class Signatures(Generic[Row]):
         return row, {signing.number: signature for signing, signature in zip(wanted.signings, valid, strict=True)}
 
     def at_work(self, row: Row, provider: CertificateProvider, step: str, pending: Pending) -> AtWork[Row]:
-        """How it is asked again that needs time for ``step``. Raises ProviderFailed when that time is over."""
+        """Return how it is asked again that needs time for ``step``. Raises ProviderFailed when that time is over."""
         assert pending.poll_after is not None
         known = row.session_until if self.session(row, step) is not None else None
         until = known or min(pending.expires_at, now() + _POLLED_FOR)

@@ -47,21 +47,21 @@ class Provided:
         return self.sealer.finish(unsigned, signed, stamped=stamped and self.has_room)
 
     def drawn(self, number: int) -> list[ValueDrawn]:
-        """What must be found in the file."""
+        """Return what must be found in the file."""
         return DRAWN.validate_python(self._signings[number].drawn)
 
     def conformance(self, number: int) -> list[str] | None:
         return self._signings[number].conformance
 
     def signature(self, number: int) -> ProviderSignature:
-        """What the audit trail says of who signed."""
+        """Return what the audit trail says of who signed."""
         signed_at = self._signings[number].signed_at
         assert signed_at is not None
         return ProviderSignature(self.provider, self.sealer.identity.encoded[0], signed_at)
 
 
 def provided(database: Database, blobs: BlobStore, sealers: ProviderSealers, job_id: int) -> Provided | Waiver:
-    """What came of the order that a provider signs. Raises NotSigned."""
+    """Return what came of the order that a provider signs. Raises NotSigned."""
     row, signings = database.read(certsigning.done, job_id)
     if row is None or row.state != "done":
         raise NotSigned("the provider has not signed yet")

@@ -108,12 +108,12 @@ class _Sealed:
         )
 
     def part(self) -> Part:
-        """What is kept of it until its stamps are there."""
+        """Return what is kept of it until its stamps are there."""
         uuid = self.document.uuid if self.document else None
         return Part(uuid, self.stored, self.pages, self.level, self.conformance, self.signature)
 
     def summary(self, level: str) -> SealedSummary:
-        """What the audit trail says of it."""
+        """Return what the audit trail says of it."""
         return SealedSummary(
             name=self.name,
             original_sha256=self.document.original.sha256 if self.document else "",
@@ -239,7 +239,7 @@ class SealWork:
         )
 
     def _signers(self, request: SealRequest) -> tuple[dict[str, Base], list[Confirmation]]:
-        """What signers have signed at a provider, and their confirmations. Raises LookupError."""
+        """Return what signers have signed at a provider, and their confirmations. Raises LookupError."""
         ids = request.confirmations
         if not ids:
             return {}, []
@@ -248,7 +248,7 @@ class SealWork:
         )
 
     def _by_provider(self, job: SealJob, request: SealRequest) -> Provided | Waiver | None:
-        """What came of the order that a provider signs the documents; None where there was none."""
+        """Return what came of the order that a provider signs the documents; None where there was none."""
         if request.certsign is None:
             return None
         assert self._provider_sealer is not None
@@ -411,7 +411,8 @@ class _Attempt:
         )
 
     def _is_of(self, file: StampedFile, part: Part) -> bool:
-        """Whether these stamps are of that part, of which an earlier seal job may have made the very file that has them."""
+        """Return whether these stamps are of that part, of which an earlier seal job may have made the very file that has
+        them."""
         wanted = next((one for one in files_to_stamp(self._request) if one.document == part.document), None)
         return wanted is not None and (wanted.target, wanted.document_index) == (file.target, file.document_index)
 
@@ -427,7 +428,7 @@ class _Attempt:
         return _Sealed(None, name, filled.pages, sha256, len(file), None, None, level, stored)
 
     def _report(self, assurance: Assurance) -> list[Notice]:
-        """What is missing of the trail's seal, and of the documents' where they have another."""
+        """Return what is missing of the trail's seal, and of the documents' where they have another."""
         more = self._provided.notices if isinstance(self._provided, Provided) and assurance.stamped else ()
         of_signers = [
             Notice.model_validate(notice)

@@ -98,5 +98,5 @@ class ProviderSealer(Finisher):
 
     @property
     def stamps(self) -> bool:
-        """Whether there is an authority for time-stamps."""
+        """Return whether there is an authority for time-stamps."""
         return self._stamping.configured

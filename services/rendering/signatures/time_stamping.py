@@ -96,7 +96,7 @@ class TimeStamping:
         return Assurance(size=self._identity.signer.size)
 
     def assurance(self, now: datetime) -> Assurance:
-        """What to reserve and to embed. Raises TimeStampFailed when no authority answers, CertificateRevoked."""
+        """Return what to reserve and to embed. Raises TimeStampFailed when no authority answers, CertificateRevoked."""
         if not self._urls:
             return self.plain()
         with self._lock:
@@ -113,7 +113,7 @@ class TimeStamping:
         return self._ask_all(digest)
 
     def forget(self) -> None:
-        """What was known is no longer so: the authority answers with another certificate or a larger token."""
+        """Forget what was known: the authority answers with another certificate or a larger token."""
         with self._lock:
             self._known = None
 

@@ -132,12 +132,12 @@ class Workshop:
 
     @cached_property
     def anchors(self) -> list[bytes]:
-        """What ``verify`` trusts (DER): the root of our own seal and the operator's list."""
+        """Return what ``verify`` trusts (DER): the root of our own seal and the operator's list."""
         return [self.identity.encoded[-1], *certificates.read_anchors(self._settings.trust_anchors_dir)]
 
     @property
     def provider_anchors(self) -> list[bytes]:
-        """What the chains of providers may end in (DER), besides what an account says; read anew each time."""
+        """Return what the chains of providers may end in (DER), besides what an account says; read anew each time."""
         settings = self._settings
         return [
             *certificates.read_anchors(settings.certsign_trust_dir),
@@ -147,8 +147,9 @@ class Workshop:
     def signatory(
         self, chain: Sequence[bytes], mechanisms: Sequence[Mechanism], anchors: Sequence[bytes], moment: datetime
     ) -> Signatory:
-        """Who signs with this chain of a provider, which has to end in one of the anchors. What a child has found is good for a
-        minute: many submissions ask at once, and one of them looks. Raises JobRefused, and what else children raise."""
+        """Return who signs with this chain of a provider, which has to end in one of the anchors. What a child has found is
+        good for a minute: many submissions ask at once, and one of them looks. Raises JobRefused, and what else children raise.
+        """
         key = (tuple(chain), tuple(mechanisms), tuple(anchors))
         with self._sealers_lock:
             turn = self._looking.setdefault(key, threading.Lock())

@@ -129,7 +129,7 @@ def place_order(
 
 
 def state_of(session: Session, submission_id: int, now: datetime) -> DutystampState | None:
-    """How far a submission's stamps are; None when none were ordered."""
+    """Return how far a submission's stamps are; None when none were ordered."""
     rows = _rows(session, submission_id)
     return stages.summary(progress_of(rows), rows[0].provider, now) if rows else None
 
@@ -222,7 +222,7 @@ def remember_account(session: Session, account: Account) -> None:
 
 
 def progress_of(rows: Sequence[DutyStamp]) -> list[Progress]:
-    """What the rows of a submission say, in their order. What waits behind a stamp that was given up goes on as
+    """Return what the rows of a submission say, in their order. What waits behind a stamp that was given up goes on as
     little as that one."""
     found: list[Progress] = []
     for row in rows:
@@ -270,17 +270,17 @@ def next_key(key: str) -> str:
 
 
 def stem(key: str) -> str:
-    """What all purchases of the same stamp have in common."""
+    """Return what all purchases of the same stamp have in common."""
     return key.rpartition("-")[0]
 
 
 def stamped_key(submission_id: int, stamp_id: int, sent: int) -> str:
-    """Where the file goes that comes back when a stamp is asked to be placed for the ``sent``-th time."""
+    """Return where the file goes that comes back when a stamp is asked to be placed for the ``sent``-th time."""
     return f"submissions/{submission_id}/stamp-{stamp_id}-{sent}"
 
 
 def _may_have(row: DutyStamp, source: BlobRef) -> bool:
-    """Whether the first stamp of a file may be put onto this one."""
+    """Return whether the first stamp of a file may be put onto this one."""
     return Stage(row.stage) in stages.UNTOUCHED or (row.source or {}).get("sha256") == source.sha256
 
 

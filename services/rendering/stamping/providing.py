@@ -56,7 +56,7 @@ class Providers:
         return provider
 
     def description(self, sealed: str, *, fresh: bool = False) -> DutystampDescription:
-        """What the provider of sealed settings sells, and how many stamps are left; where it does not say, why."""
+        """Return what the provider of sealed settings sells, and how many stamps are left; where it does not say, why."""
         name = ""
         try:
             name = self.account(sealed).name
@@ -83,7 +83,7 @@ class CountedProvider:
         self._offer: tuple[float, StampOffer] | None = None
 
     def describe(self, *, fresh: bool = False) -> StampOffer:
-        """What it sells, as it said within the last ten minutes unless ``fresh``."""
+        """Return what it sells, as it said within the last ten minutes unless ``fresh``."""
         if not fresh and self._offer is not None and time.monotonic() - self._offer[0] < _OFFER_KEPT:
             return self._offer[1]
         offer = self._counted("describe", self._provider.describe)
@@ -111,7 +111,7 @@ class CountedProvider:
         return self._counted("place", lambda: self._provider.place(serial, file, box, again=again))
 
     def is_used(self, serial: str) -> bool:
-        """Whether the stamp is on a document."""
+        """Return whether the stamp is on a document."""
         return self._counted("used", lambda: self._provider.is_used(serial))
 
     def reassign(self, serial: Serial, key: str, category: str) -> bool:

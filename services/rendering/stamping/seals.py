@@ -31,7 +31,7 @@ class TakenOver(Exception):
 
 
 def seal(session: Session, job_id: int) -> StampedSeal | None:
-    """What is kept for the seal job with this id, None where nothing is yet."""
+    """Return what is kept for the seal job with this id, None where nothing is yet."""
     return session.get(StampedSeal, job_id)
 
 
@@ -41,7 +41,7 @@ def seal_job(session: Session, job_id: int) -> SealJob | None:
 
 
 def state(session: Session, row: StampedSeal, now: datetime) -> DutystampState:
-    """How far the stamps are, whether they were ordered yet or not."""
+    """Return how far the stamps are, whether they were ordered yet or not."""
     provider = DutystampOrder.model_validate(row.order).provider
     if row.state == "done":
         nothing = DutystampState(status=DutystampStatus.STAMPED, provider=provider, at=now)
@@ -57,7 +57,7 @@ def state(session: Session, row: StampedSeal, now: datetime) -> DutystampState:
 
 
 def kept_keys(row: StampedSeal) -> list[str]:
-    """Where sealed files of this job may be kept."""
+    """Return where sealed files of this job may be kept."""
     return [
         domain.kept_key(row.submission_id, row.id, revision, number)
         for revision in range(1, row.revision + 1)
@@ -144,7 +144,7 @@ def keep(session: Session, kept: StampedSeal, parts: dict[str, Any], now: dateti
 
 
 def is_ready(session: Session, row: StampedSeal, now: datetime) -> bool:
-    """Whether the seal job need not wait: all stamps are there, or the documents are told without them for now."""
+    """Return whether the seal job need not wait: all stamps are there, or the documents are told without them for now."""
     placed = row.state == "done" and all(file.stamped for file in orders.stamped_files(session, row.submission_id))
     if placed or row.told_at is not None or row.wait_until is None:
         return placed

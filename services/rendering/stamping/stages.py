@@ -72,7 +72,7 @@ def check(stage: Stage, following: Stage) -> None:
 
 
 def next_look(asked_at: datetime, moment: datetime) -> timedelta:
-    """How long to wait before a lost purchase is looked for again: half of the time that it is lost already."""
+    """Return how long to wait before a lost purchase is looked for again: half of the time that it is lost already."""
     since = moment - asked_at
     return max(_FIRST_LOOK, min(since / 2, SURELY_NOT - since))
 

@@ -141,7 +141,7 @@ def place(session: Session, known: DutyStamp, result: BlobRef, now: datetime) ->
 
 
 def _restored_lately(session: Session, now: datetime) -> bool:
-    """Whether the present life of this database began with a restore, and not long ago."""
+    """Return whether the present life of this database began with a restore, and not long ago."""
     begun_at = session.scalar(sa.select(event_stream.c.begun_at))
     made_at = session.scalar(sa.select(StatementsSince.at))
     if begun_at is None or made_at is None:

@@ -311,7 +311,7 @@ def accept_sms_failed(session: Session, event_id: str, outcome: PhoneOutcome, no
 
 
 def _is_theirs(submitter: SubmitterRow, outcome: SendingOutcome, kind: str) -> bool:
-    """Whether it went to the address of this ``kind`` that the party has now, and not to one that was changed since."""
+    """Return whether it went to the address of this ``kind`` that the party has now, and not to one that was changed since."""
     return addresses.mailbox(outcome.to) == addresses.mailbox(getattr(submitter, kind))
 
 

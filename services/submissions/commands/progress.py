@@ -121,7 +121,7 @@ def send_again(session: Session, command: rpc.SendAgain, site: Site, now: dateti
 
 
 def present_name(submission: store.LoadedSubmission) -> str:
-    """What the submission is called in a mail."""
+    """Return what the submission is called in a mail."""
     return submission.row.name or submission.snapshot.template_name or f"Submission {submission.row.id}"
 
 

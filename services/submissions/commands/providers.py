@@ -91,7 +91,7 @@ def _concerned(
 def _is_news(
     announcement: Announcement, before: KeptCertsign | KeptDutystamp | None, after: KeptCertsign | KeptDutystamp
 ) -> bool:
-    """Whether there is something to say of what was just kept."""
+    """Return whether there is something to say of what was just kept."""
     announcement.submission.row.updated_at = announcement.now
     return before is None or before.status is not after.status or before.message != after.message
 
@@ -207,7 +207,7 @@ def _waive_signers(announcement: Announcement, actor: Actor, order: CertsignOrde
 
 
 def tell_waived_again(announcement: Announcement) -> None:
-    """What was waived before rendering had the order was told to nobody: its queues do not wait for each other."""
+    """Tell once more what was waived before rendering had the order: its queues do not wait for each other."""
     kept = providers.certsign_of(announcement.submission.row.certsign)
     if kept is not None and kept.waived_by is not None:
         _tell_rendering(announcement, None, kept.waived_by)

@@ -74,7 +74,7 @@ def party_of(template: TemplateSnapshot) -> Party:
 
 
 def contact_of(visit: rpc.links.LinkVisit, template: TemplateSnapshot) -> Contact:
-    """What the visitor gave, checked. Raises ServiceError naming each thing that is missing or wrong."""
+    """Return what the visitor gave, checked. Raises ServiceError naming each thing that is missing or wrong."""
     problems = Problems()
     required = required_contact(template.preferences)
     answers = {name: getattr(visit, name) if name in required else None for name in LINK_FORM_FIELDS}
@@ -272,7 +272,8 @@ def _tell_of_code(
 def _with_cookies(
     session: Session, started: rpc.links.LinkStarted, template: TemplateSnapshot, site: Site, now: datetime
 ) -> rpc.links.LinkStarted:
-    """What the browser gets to keep. Secrets, so they are made each time, and not kept with the answer to the request."""
+    """Return what the browser gets to keep. Secrets, so they are made each time, and not kept with the answer to the
+    request."""
     slug = started.submitter_slug
     resume = f"{slug}.{_resume_mac(slug, template, site)}"
     submitter = session.scalar(sa.select(SubmitterRow).where(SubmitterRow.slug == slug))

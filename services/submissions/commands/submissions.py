@@ -167,7 +167,8 @@ def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: dateti
 
 
 def _acceptable(submission: store.LoadedSubmission, actor: Actor) -> list[str]:
-    """What the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept it."""
+    """Return what the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept
+    it."""
     if actor.role is not Role.ADMIN:
         raise ServiceError("forbidden", "Only an admin may accept what differs from what was signed")
     if not submission.row.sealing_differences:

@@ -55,7 +55,8 @@ def plan_change(
     attached: set[str],
     party_uuid: str,
 ) -> Change:
-    """What ``command`` means for a submitter with the fields ``own_fields``. Raises ServiceError naming what is wrong."""
+    """Return what ``command`` means for a submitter with the fields ``own_fields``. Raises ServiceError naming what is
+    wrong."""
     problems = Problems()
     keys = command.model_fields_set
     email, name, phone = creation.checked_contact(command.email, command.name, command.phone, "", problems)
@@ -149,7 +150,7 @@ def update(
 
 
 def _changes_what_is_signed(change: Change) -> bool:
-    """Whether the change may concern what the signer confirms at a provider just now."""
+    """Return whether the change may concern what the signer confirms at a provider just now."""
     return bool(change.overrides.changes or change.details or change.preferences or change.overrides.sources)
 
 

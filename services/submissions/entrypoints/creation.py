@@ -136,7 +136,7 @@ class Creation(Entrypoints):
 
     @contextmanager
     def _thrown_away(self, *bases: Composition | TemplateSnapshot) -> Iterator[None]:
-        """What came with a dry run, or was made for it, goes with it, however it ends."""
+        """Remove what came with a dry run, or was made for it, however it ends."""
         with self._files() as files:
             for basis in bases:
                 for file in files_of(basis.documents):

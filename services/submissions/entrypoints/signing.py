@@ -169,7 +169,7 @@ class Signing(Entrypoints):
         return view if view.provider else view.model_copy(update={"provider": kept.provider})
 
     def _refuse_undrawable(self, command: form.SaveValues) -> None:
-        """What a signer sends must have characters that fonts have, and fit."""
+        """Refuse what a signer sends in characters that no font has, or that does not fit."""
         invited = command.submitters if isinstance(command, form.InviteAndComplete) else []
         names = [(f"submitters[{index}].name", party.name) for index, party in enumerate(invited) if party.name]
         texts = [*texts_in(command.values), *names]

@@ -54,7 +54,7 @@ def text_to_draw(preferences: dict[str, Any], index: int) -> tuple[str, str] | N
 
 
 def required_consent(submitter: SubmitterRow) -> ConsentAsked | None:
-    """What this signer has to agree to; None when nothing."""
+    """Return what this signer has to agree to; None when nothing."""
     preferences = submitter.preferences
     if not preferences.get("consent_enabled"):
         return None

@@ -13,7 +13,7 @@ from services.submissions.rules.values.filling import Faults, refuse
 
 
 def offered(field: FieldDefinition) -> list[str]:
-    """What the signer of this field must choose from, each on one line; empty when nothing is asked for."""
+    """Return what the signer of this field must choose from, each on one line; empty when nothing is asked for."""
     entries = field.preferences.get("reasons")
     if field.type is not FieldType.SIGNATURE or field.readonly or not isinstance(entries, list):
         return []

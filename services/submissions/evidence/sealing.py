@@ -79,8 +79,8 @@ def confirmation_request(
     attachments: Sequence[AttachmentRow],
     site: Site,
 ) -> FillRequest:
-    """What is on paper of those who have completed: what the last of them signs at a provider. The rows say already that they
-    have completed."""
+    """Return what is on paper of those who have completed: what the last of them signs at a provider. The rows say already that
+    they have completed."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
     done = [submitter for submitter in submitters if submitter.completed_at is not None]
@@ -131,7 +131,7 @@ def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
 
 
 def without_documents(request: FillRequest, hidden: Collection[str]) -> FillRequest:
-    """What conditions hide is in no file: neither the documents nor the places of fields on them."""
+    """Leave out what conditions hide: neither the documents nor the places of fields on them are in any file."""
     documents = [document for document in request.documents if document.uuid not in hidden]
     if len(documents) == len(request.documents):
         return request
@@ -162,8 +162,8 @@ def preview_request(
     signer: Signer,
     uuids: Collection[str],
 ) -> FillRequest:
-    """What would be on paper of the ``uuids`` fields (uuids) for the eyes of this signer: of other parties only what they have
-    completed, and no files."""
+    """Return what would be on paper of the ``uuids`` fields (uuids) for the eyes of this signer: of other parties only what
+    they have completed, and no files."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
     done = [
@@ -237,7 +237,7 @@ def _request(
 
 
 def signing(row: Any, submitter: Any, at: Any, account: Account) -> filling.Signing:
-    """What default values of this party are resolved with."""
+    """Return what default values of this party are resolved with."""
     return filling.Signing(filling.person(row, submitter), at, account.time_zone)
 
 

@@ -37,7 +37,7 @@ class Shown:
 
     @property
     def token(self) -> str:
-        """What the page gets and sends back."""
+        """Return what the page gets and sends back."""
         return f"{self.covers:x}.{self.digest}"
 
 
@@ -135,14 +135,14 @@ def _same(
     snapshot: SnapshotRow,
     submitters: Sequence[SubmitterRow],
 ) -> Shown | None:
-    """What this signer sees, if that is what ``token`` names."""
+    """Return what this signer sees, if that is what ``token`` names."""
     match = _TOKEN.fullmatch(token)
     now = to(submitter, row, snapshot, submitters, int(match[1], 16)) if match else None
     return now if now is not None and now.token == token else None
 
 
 def remembered(shown: Shown) -> dict[str, Any]:
-    """What is kept of a look, so that changes since then can be named."""
+    """Return what is kept of a look, so that changes since then can be named."""
     return {"token": shown.token, "parts": dict(shown.parts)}
 
 
@@ -156,7 +156,7 @@ def digests_of(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequ
 
 
 def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dict[str, Any]:
-    """What a party has given, by field uuid: files by their SHA-256, empty ones left out."""
+    """Return what a party has given, by field uuid: files by their SHA-256, empty ones left out."""
     files = {attachment.uuid: attachment.file["sha256"] for attachment in attachments}
 
     def of(value: Any) -> Any:
@@ -168,8 +168,8 @@ def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dic
 
 
 def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow) -> Any:
-    """What stands in a field that nobody fills in, before and after its party has completed: what the sender gave, else the
-    default. Where that says who the party is, it is filled in; of date and time the placeholder counts."""
+    """Return what stands in a field that nobody fills in, before and after its party has completed: what the sender gave, else
+    the default. Where that says who the party is, it is filled in; of date and time the placeholder counts."""
     default, uuid = field["default_value"], field["uuid"]
     if placeholders.has_placeholder(default):
         # A completed party's values have the default as it was resolved.
@@ -186,12 +186,12 @@ def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow)
 
 
 def document(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What a digest covers of a document."""
+    """Return what a digest covers of a document."""
     return {"name": stored["name"], "sha256": stored["file"]["sha256"], "conditions": stored.get("conditions") or []}
 
 
 def _changes(seen: Mapping[str, Any], token: str, now: Shown) -> list[dict[str, str]]:
-    """What is another now: ``field`` is a field's uuid, ``documents.<uuid>`` or ``consent``."""
+    """Return what is another now: ``field`` is a field's uuid, ``documents.<uuid>`` or ``consent``."""
     details = [{"field": "shown", "reason": "has changed"}]
     if seen.get("token") != token:
         return details  # the last look was another one: the page compares by itself

@@ -54,13 +54,13 @@ def submission(row: SubmissionRow, lines: Sequence[TrailRow]) -> ToldSubmission:
 
 
 def _with_this_link(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
-    """What happened before a submitter's link was replaced, happened to somebody else."""
+    """Drop the lines before a submitter's link was replaced: they happened to somebody else."""
     replaced = [number for number, line in enumerate(lines, 1) if line.event_type in _REPLACED]
     return lines[replaced[-1] :] if replaced else lines
 
 
 def _since_reopened(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
-    """What a party completed before the sender changed what they had signed counts no more."""
+    """Drop the lines before the sender changed what a party had signed: what was completed then counts no more."""
     reopened = [number for number, line in enumerate(lines, 1) if line.event_type == trail.REOPEN_FORM]
     return lines[reopened[-1] :] if reopened else lines
 
@@ -100,8 +100,8 @@ def _first(lines: Sequence[TrailRow], *kinds: str) -> datetime | None:
 
 
 def _sent(lines: Sequence[TrailRow], named: Mapping[str, Any]) -> datetime | None:
-    """When the first invitation left that went to them: the news of one to an address before may have come late. Lines of
-    older versions name no address."""
+    """Return when the first invitation left that went to them: the news of one to an address before may have come late. Lines
+    of older versions name no address."""
     theirs = {addresses.mailbox(address) for address in (None, named.get("email"), named.get("phone"))}
     sent = (line.data for line in lines if line.event_type in _SENT)
     times = (

@@ -297,14 +297,14 @@ def _line(announcement: Announcement, event: Happened) -> trail.Line | None:
 
 
 def _ways(announcement: Announcement, submitter_id: int) -> list[str]:
-    """How an invitation is sent again."""
+    """Return how an invitation is sent again."""
     submitter = announcement.submission.submitter(submitter_id)
     wishes = {"email": mails.wants_mail(submitter), "sms": sms.wants_sms(submitter)}
     return [channel for channel, wants in wishes.items() if wants and announcement.again_by.get(channel)]
 
 
 def _hand_over(announcement: Announcement, event: Happened) -> None:
-    """What the other services have to do because of it."""
+    """Hand over to the other services what they have to do because of it."""
     submission, session = announcement.submission, announcement.submission.session
     if event.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and event.submitter_id is not None:
         _invite(announcement, submission.submitter(event.submitter_id), first=event.fact is Fact.INVITED)

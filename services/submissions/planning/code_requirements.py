@@ -12,20 +12,20 @@ NOT_CONFIGURED = "Phone verification not configured"
 
 
 def code_requirements(submitter: NewSubmitter, preferences: Mapping[str, Any]) -> dict[str, bool]:
-    """What is kept with the submitter. A preference of the submission or template holds for every signer: a submitter cannot
-    be exempted from it, only asked for more."""
+    """Return what is kept with the submitter. A preference of the submission or template holds for every signer: a submitter
+    cannot be exempted from it, only asked for more."""
     requirements = {key: getattr(submitter, key) or preferences.get(key) for key in REQUIRED_BY.values()}
     return {key: True for key, is_required in requirements.items() if is_required}
 
 
 def changed_requirements(command: UpdateSubmitter) -> dict[str, bool | None]:
-    """What PUT /submitters changes; None takes a requirement away."""
+    """Return what PUT /submitters changes; None takes a requirement away."""
     requirements = {key: getattr(command, key) for key in REQUIRED_BY.values() if key in command.model_fields_set}
     return {key: True if is_required else None for key, is_required in requirements.items() if is_required is not None}
 
 
 def required_of_all(preferences: Mapping[str, Any]) -> dict[str, bool]:
-    """What every signer of the submission must pass: no change of one submitter takes that back."""
+    """Return what every signer of the submission must pass: no change of one submitter takes that back."""
     return {key: True for key in REQUIRED_BY.values() if preferences.get(key)}
 
 

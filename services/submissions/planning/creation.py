@@ -133,7 +133,8 @@ def _certsign(
     basis: str,
     problems: Problems,
 ) -> CertsignOrder | None:
-    """What a provider is asked for: the submission's own word counts before the preference, that before the account's."""
+    """Return what a provider is asked for: the submission's own word counts before the preference, that before the
+    account's."""
     by_preference = chosen.get(preferences.CERTSIGN)
     by_account = wish.by_default if by_preference is None else by_preference
     if not (by_account if wish.enabled is None else wish.enabled):
@@ -250,7 +251,7 @@ def _submitter(
 
 
 def _acts_as(asked: str | None, own_types: Collection[FieldType], path: str, role: str, problems: Problems) -> ActsAs:
-    """What a party with fields of these types does: without any it reads, unless it is to approve."""
+    """Return what a party with fields of these types does: without any it reads, unless it is to approve."""
     fitting = ActsAs.SIGNER if own_types else ActsAs.VIEWER
     if asked is None:
         return fitting
@@ -324,7 +325,7 @@ def _fields(
 
 
 def _check_order(plan: Plan, problems: Problems) -> None:
-    """Who signs with a certificate of their own does so over what the signer before has signed."""
+    """Check the order: who signs with a certificate of their own does so over what the signer before has signed."""
     if plan.certsign is None or plan.certsign.mode is not CertsignMode.SIGNER:
         return
     signers = [one for one in plan.submitters if one.preferences.get("acts_as") != ActsAs.APPROVER]

@@ -52,7 +52,7 @@ def inviters(submitters: Sequence[NewSubmitter], parties: Sequence[Party], probl
 
 
 def waiting(submitters: Sequence[PlannedSubmitter], prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
-    """What is kept of the parties that are invited later: ``SubmissionRow.invitees``."""
+    """Return what is kept of the parties that are invited later: ``SubmissionRow.invitees``."""
     return [
         {
             "party_uuid": submitter.party.uuid,
@@ -80,7 +80,7 @@ def waiting(submitters: Sequence[PlannedSubmitter], prepared: Sequence[Prepared]
 
 
 def needs_phone(submitter: PlannedSubmitter, inviter: str | None) -> bool:
-    """Whether the one who names this party has to give a telephone number: for its code, when the request has none."""
+    """Return whether the one who names this party has to give a telephone number: for its code, when the request has none."""
     return inviter is not None and not submitter.phone and bool(submitter.preferences.get(_NEEDS_PHONE))
 
 
@@ -134,7 +134,7 @@ class _Contact:
 
 
 def _chosen(waiting: Sequence[PartyToInvite], contacts: Sequence[Invited]) -> dict[str, _Contact]:
-    """Who it is for each role that is waited for, and for no other."""
+    """Return who it is for each role that is waited for, and for no other."""
     by_uuid = {party.uuid: party for party in waiting}
     by_role = {party.role.strip().lower(): party for party in waiting}
     chosen: dict[str, _Contact] = {}

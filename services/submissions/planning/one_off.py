@@ -16,7 +16,7 @@ from services.submissions.rules.values import variables
 
 
 def refuse_early(command: rpc.CreateOneOff) -> None:
-    """What is certain to be refused should not keep rendering busy first."""
+    """Refuse what is certain to be refused, before it keeps rendering busy."""
     problems = Problems()
     if not command.submitters:
         problems.add("submitters", "is required", "submitters is required")
@@ -25,7 +25,7 @@ def refuse_early(command: rpc.CreateOneOff) -> None:
 
 
 def compose_request(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
-    """What the templates service is asked for."""
+    """Return what the templates service is asked for."""
     return ComposeDocuments(
         actor=command.actor,
         documents=command.documents,

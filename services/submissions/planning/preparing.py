@@ -176,7 +176,7 @@ def check_texts(
 
 
 def _named(characters: str) -> str:
-    """What cannot be drawn can often not be read on a screen either: each with its number and name."""
+    """Return what cannot be drawn can often not be read on a screen either: each with its number and name."""
     described = [
         f"{character!r} (U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() + ")"
         for character in characters[:MOST_NAMED]
@@ -195,7 +195,7 @@ def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def extension(media_type: str) -> str:
-    """What files of this type are called, without the dot."""
+    """Return what files of this type are called, without the dot."""
     return (mimetypes.guess_extension(media_type) or ".dat")[1:]
 
 

@@ -111,7 +111,7 @@ class SubmissionView:
 
 
 def _archive_until(results: Mapping[str, Any] | None) -> datetime | None:
-    """When the first archive time-stamp of the files runs out."""
+    """Return when the first archive time-stamp of the files runs out."""
     ends = [datetime.fromisoformat(archive["until"]) for archive in (results or {}).get("archives", {}).values()]
     return min(ends, default=None)
 
@@ -203,7 +203,7 @@ def submitter(
 
 
 def acts_as(row: Any) -> ActsAs:
-    """What this party is asked to do."""
+    """Return what this party is asked to do."""
     return ActsAs.VIEWER if row.viewer else ActsAs(row.preferences.get("acts_as", ActsAs.SIGNER))
 
 
@@ -256,7 +256,7 @@ def audit_trail_name(row: Any, template: Any, locale: str) -> str:
 
 
 def title(row: Any, template: Any) -> str:
-    """What a submission is called where it must be called something."""
+    """Return what a submission is called where it must be called something."""
     return file_name(row.name or (template.name if template else f"Submission {row.id}"))
 
 

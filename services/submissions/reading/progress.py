@@ -56,8 +56,8 @@ class Rights:
 
 
 def rights(session: Session, submission: LoadedSubmission, email: str | None, user: Actor | None) -> Rights | None:
-    """What the owner of the mailbox ``email`` may do here, as things stand; ``user`` is the account's user with that address.
-    None: nothing."""
+    """Return what the owner of the mailbox ``email`` may do here, as things stand; ``user`` is the account's user with that
+    address. None: nothing."""
     if (
         user is not None
         and addresses.mailbox(user.email) == addresses.mailbox(email)
@@ -118,14 +118,14 @@ def _mailboxes(listed: str | None) -> set[str]:
 
 
 def subject_of(session: Session, submission: LoadedSubmission) -> str:
-    """What codes and proofs of this page let in to. Those of another life of the database, as before a restore, do not."""
+    """Return what codes and proofs of this page let in to. Those of another life of the database (before a restore) do not."""
     return f"progress:{submission.row.id}:{epoch_of(session)}"
 
 
 def reader(
     session: Session, submission: LoadedSubmission, visit: rpc.ProgressVisit, site: Site, now: datetime
 ) -> Rights | None:
-    """What the visitor may, who has passed a code for the address that they name; None when there is no proof of that."""
+    """Return what the visitor may who has passed a code for the address that they name; None without proof of that."""
     challenge = Challenge(subject_of(session, submission), EMAIL, visit.email)
     if not visit.email or not one_time_codes.is_passed(challenge, visit.proofs, site.link_secret, now):
         return None
@@ -133,7 +133,7 @@ def reader(
 
 
 def page(session: Session, visit: rpc.ProgressVisit, site: Site, now: datetime) -> rpc.Progress:
-    """What the page shows to this visitor."""
+    """Return what the page shows to this visitor."""
     submission = store.find_by_page(session, visit.slug)
     row, account = submission.row, Account.model_validate(submission.snapshot.account)
     rights_ = reader(session, submission, visit, site, now)
@@ -221,7 +221,7 @@ def party_of(row: SubmitterRow, lines: Sequence[TrailRow]) -> progress.Party:
 
 
 def last_of(row: SubmitterRow, lines: Iterable[TrailRow]) -> progress.Message | None:
-    """What became of this party's invitation last. A code or copy that could not be delivered is another matter."""
+    """Return what became of this party's invitation last. A code or copy that could not be delivered is another matter."""
     last = None
     for line in lines:
         kind = _LAST.get(line.event_type) if line.submitter_id == row.id else None
@@ -238,7 +238,7 @@ def is_told(row: SubmitterRow) -> bool:
 
 
 def may_be_sent_again(row: SubmitterRow, submission: LoadedSubmission, now: datetime) -> bool:
-    """Whether the invitation of this party can be sent once more."""
+    """Return whether the invitation of this party can be sent once more."""
     state = submission.state
     party = state.submitter(row.id)
     lives = (

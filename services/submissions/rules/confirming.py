@@ -62,7 +62,7 @@ def of(stored: Mapping[str, Any] | None) -> KeptConfirmation | None:
 
 
 def is_asked(stored: Mapping[str, Any] | None) -> bool:
-    """Whether a confirmation is under way, so that the form is locked."""
+    """Return whether a confirmation is under way, so that the form is locked."""
     return (stored or {}).get("stage") == Stage.ASKED
 
 
@@ -107,13 +107,13 @@ def asked_again(kept: KeptConfirmation) -> KeptConfirmation:
 
 
 def may_be_asked_again(kept: KeptConfirmation | None) -> bool:
-    """Whether it waits for the person, or for an admin."""
+    """Return whether it waits for the person, or for an admin."""
     return kept is not None and kept.stage is Stage.ASKED
 
 
 def not_in_order(order: Order, parties: Sequence[Party]) -> str | None:
-    """Why these parties cannot sign one after the other, as the rest of a sentence about their order; None when they can. Each
-    signature at a provider is made over the file that the signer before has signed."""
+    """Return why these parties cannot sign one after the other, as the rest of a sentence about their order; None when they
+    can. Each signature at a provider is made over the file that the signer before has signed."""
     groups = [party.group for party in parties if not party.viewer and not party.completed]
     if len(groups) > 1 and order is Order.RANDOM:
         return "must be preserved: signers who sign with certificates of their own do so one after the other"

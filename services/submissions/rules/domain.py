@@ -140,7 +140,7 @@ class Submission:
         return submitter.group < min(later, default=submitter.group + 1)
 
     def form_state(self, submitter_id: int, now: datetime) -> FormState:
-        """What the link of this party shows."""
+        """Return what the link of this party shows."""
         submitter = self.submitter(submitter_id)
         if self.archived:
             return FormState.ARCHIVED
@@ -211,7 +211,7 @@ def send_back(submission: Submission, submitter_id: int, now: datetime) -> Decis
 
 
 def reopen(submission: Submission, submitter_id: int) -> Submission:
-    """What this party has signed of a returned submission is no longer so: they complete once more."""
+    """Undo what this party has signed of a returned submission: they complete once more."""
     return _change(submission, submitter_id, status=SubmitterStatus.PENDING, invited=False, started=False)
 
 

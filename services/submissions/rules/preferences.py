@@ -41,7 +41,7 @@ def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
 
 
 def of_template(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What a submission takes over from its template: the known keys that are well-formed."""
+    """Return what a submission takes over from its template: the known keys that are well-formed."""
     checked_values = {key: raw[key] for key in _FLAGS if isinstance(raw.get(key), bool)}
     if raw.get("submitters_order") in tuple(Order):
         checked_values["submitters_order"] = raw["submitters_order"]

@@ -106,5 +106,5 @@ def _asked(party: Party, confirming: bool) -> Told:
 
 
 def awaited(submission: domain.Submission) -> Iterable[int]:
-    """Whose turn it is now, by id."""
+    """Return whose turn it is now, by id."""
     return (party.id for party in submission.submitters if party.awaited and submission.reached(party))

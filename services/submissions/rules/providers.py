@@ -66,7 +66,7 @@ def dutystamp_after(kept: KeptDutystamp | None, news: DutystampState) -> KeptDut
 
 
 def waiting(certsign: Mapping[str, Any] | None, dutystamp: Mapping[str, Any] | None) -> bool:
-    """Whether documents that are being sealed wait for a provider that has failed: for long, maybe."""
+    """Return whether documents that are being sealed wait for a provider that has failed: for long, maybe."""
     kept = (certsign_of(certsign), dutystamp_of(dutystamp))
     return any(state is not None and state.may_be_retried for state in kept)
 

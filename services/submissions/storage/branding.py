@@ -53,7 +53,7 @@ def plan_branding(
 
 
 def plan_branding_change(command: UpdateSubmitter, party_uuid: str, problems: Problems) -> Branding:
-    """What a change of a submitter says: an empty text clears."""
+    """Return what a change of a submitter says: an empty text clears."""
     branding = Branding()
     for key in (*PICTURES, "company_name"):
         if key in command.model_fields_set:
@@ -101,7 +101,7 @@ def stamped(
 
 
 def stamp_uuid(submitter: SubmitterRow) -> str:
-    """What a party's stamp is called among the files of its submission."""
+    """Return what a party's stamp is called among the files of its submission."""
     return f"stamp-{submitter.id}"
 
 

@@ -104,7 +104,7 @@ def show(session: Session, submitter: SubmitterRow, fields: Sequence[FormField])
 
 
 def last_problem(session: Session, submitter: SubmitterRow, field_uuid: str) -> str | None:
-    """Why the last attempt for this field came to nothing."""
+    """Return why the last attempt for this field came to nothing."""
     row = _newest(session, submitter).get(field_uuid)
     return row.problem if row is not None else None
 

@@ -205,13 +205,13 @@ def judge(session: Session, challenge: Challenge, code: str, request_id: str, se
 
 
 def digits_in(code: str) -> str:
-    """What was typed without the blanks and dashes that people put between digits."""
+    """Return what was typed without the blanks and dashes that people put between digits."""
     digits = re.sub(r"[\s\-]", "", code)
     return digits if len(digits) == DIGITS and digits.isascii() and digits.isdigit() else ""
 
 
 def pending(session: Session, challenge: Challenge, secret: str, now: datetime) -> CodeAsked:
-    """What the page says of a code: is one on its way that can still be passed, when may another one be asked for?"""
+    """Return what the page says of a code: is one on its way that can still be passed, when may another one be asked for?"""
     if challenge.address is None:
         return CodeAsked(method=challenge.method)
     row = _newest(session, challenge)
@@ -229,7 +229,7 @@ def pending(session: Session, challenge: Challenge, secret: str, now: datetime) 
 
 
 def proof_of(challenge: Challenge, secret: str, now: datetime, lifetime: timedelta = PROOF_LIFETIME) -> PassedCode:
-    """What shows that this browser has passed the code."""
+    """Return what shows that this browser has passed the code."""
     expires_at = now + lifetime
     payload = json.dumps(
         [challenge.subject, challenge.method, address_digest(secret, challenge), int(expires_at.timestamp())]

@@ -33,7 +33,7 @@ class Rate:
 
 
 def wait(session: Session, key: str, rate: Rate, now: datetime) -> timedelta:
-    """How long until it may be done again; zero when it may be done now. Only reads."""
+    """Return how long until it may be done again; zero when it may be done now. Only reads."""
     row = session.get(RateRow, key)
     return timedelta(0) if row is None else _wait(row, rate, now)
 
@@ -61,7 +61,7 @@ def too_early(refusal: str, remaining: timedelta) -> ServiceError:
 
 
 def network(ip: str | None) -> str:
-    """Who counts as one: an address, or of the many that a household or office has the network that they are in."""
+    """Return who counts as one: an address, or of the many that a household or office has the network that they are in."""
     try:
         address = ipaddress.ip_address(ip or "")
     except ValueError:

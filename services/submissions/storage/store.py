@@ -263,7 +263,7 @@ _ATTACHMENTS = (
 
 
 def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
-    """What the state machine needs to know."""
+    """Return what the state machine needs to know."""
     return domain.Submission(
         order=Order(row.order),
         submitters=tuple(

@@ -68,7 +68,7 @@ def merge(session: Session, command: rpc.MergeTemplates, links: LinkMaker, limit
 
 
 def merged(session: Session, command: rpc.MergeTemplates, limits: Limits) -> Merged:
-    """What merging makes. Raises ServiceError: ``not_found`` when one of them is not there for the actor."""
+    """Return what merging makes. Raises ServiceError: ``not_found`` when one of them is not there for the actor."""
     require_writer(command.actor)
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None:
@@ -106,7 +106,7 @@ def present(session: Session, command: rpc.ChangeDocuments) -> rpc.TemplateSnaps
 
 
 def refuse_early(command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot) -> None:
-    """What is certain to be refused should not keep rendering busy first."""
+    """Refuse what is certain to be refused, before it keeps rendering busy."""
     if not command.documents and not command.merge:
         raise invalid("documents is required, unless merge is true", "documents", "is required")
     _targets(command.documents, template.documents)
@@ -192,14 +192,14 @@ def change(
 
 
 def report_after(row: TemplateRow, exchange: Exchange) -> list[Notice]:
-    """What is said of the documents that stay, then of those that came."""
+    """Return what is said of the documents that stay, then of those that came."""
     about = {document.name for document in row.documents} - {document.name for document in exchange.documents}
     notices = [notice for notice in map(Notice.model_validate, row.report) if notice.document not in about]
     return [*notices, *exchange.report]
 
 
 def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocument]) -> dict[int, StoredDocument]:
-    """Which document each entry removes or replaces. Refuses what names none, or one that another entry names, too."""
+    """Return which document each entry removes or replaces. Refuses what names none, or one that another entry names, too."""
     problems = Problems()
     targets: dict[int, StoredDocument] = {}
     for i, change in enumerate(changes):

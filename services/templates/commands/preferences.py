@@ -36,7 +36,7 @@ _LONGEST_LIST = 2_000
 
 
 def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMaker, now: datetime) -> None:
-    """What was given with a submission becomes the template's, if whoever gave it may change that."""
+    """Make the template's what was given with a submission, if whoever gave it may change that."""
     if not first_time(session, "preferences_given", event_id):
         return
     query = sa.select(TemplateRow).where(TemplateRow.id == event.template_id, visible_to(event.actor))
@@ -51,8 +51,8 @@ def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMa
 
 
 def merged(present: Mapping[str, Any], changes_given: Mapping[str, Any]) -> dict[str, Any]:
-    """What PUT /templates/:id makes of them: ``present`` with what is given; None takes a preference away. Raises ServiceError
-    naming what is wrong."""
+    """Return what PUT /templates/:id makes of them: ``present`` with what is given; None takes a preference away. Raises
+    ServiceError naming what is wrong."""
     problems = Problems()
     changes: dict[str, Any] = {}
     for name in (*_FLAGS, _FORM_FIELDS, _ORDER, _BCC):
@@ -66,7 +66,7 @@ def merged(present: Mapping[str, Any], changes_given: Mapping[str, Any]) -> dict
 
 
 def _wrong(name: str, value: Any) -> str | None:
-    """Why a preference cannot be that, or None. That addresses are addresses the gateway has seen."""
+    """Return why a preference cannot be that, or None. That addresses are addresses the gateway has seen."""
     if name in _FLAGS:
         return None if isinstance(value, bool) else "must be true or false"
     if name == _FORM_FIELDS:

@@ -64,7 +64,7 @@ class Joiner:
         )
 
     def _incoming(self, file: BlobRef) -> BlobRef:
-        """What rendering makes lies beside the first file: it must not be beside a template's."""
+        """Return what rendering makes lies beside the first file: it must not be beside a template's."""
         if file.key.startswith(INCOMING):
             return file
         return self.blobs.put(self.blobs.get(file), file.media_type, INCOMING)
@@ -79,7 +79,7 @@ def composed(
     *,
     trial: bool = False,
 ) -> rpc.Composition:
-    """What ``submissions`` makes a submission of. Roles, fields and documents of templates get uuids of their own."""
+    """Return what ``submissions`` makes a submission of. Roles, fields and documents of templates get uuids of their own."""
     parts, there = _copies(snapshots)
     documents = combining.placed(there, [(prepared.stored, prepared.position) for prepared in ready])
     order = [document.uuid for document in documents]

@@ -105,7 +105,7 @@ class _Writing:
         self.uuids = {field.uuid for field in self._known.values() if field is not None}
 
     def of_template(self, tags: Sequence[TagField]) -> list[TagField]:
-        """What was found in the filled document, called as the template calls it."""
+        """Return what was found in the filled document, called as the template calls it."""
         fields = []
         for tag in tags:
             key = _key(tag.name, tag.role)

@@ -96,7 +96,7 @@ def sources(intake: Intake) -> list[Source]:
 
 
 def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]:
-    """What PUT /templates/:id/documents sends in, entry by entry; None where nothing is: a document is removed."""
+    """Return what PUT /templates/:id/documents sends in, entry by entry; None where nothing is: a document is removed."""
     problems = Problems()
     results: list[Source | None] = []
     for i, change in enumerate(changes):

@@ -78,8 +78,8 @@ def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], joined_uu
 
 
 def without(definition: Definition, successors: Mapping[str, Paper | None]) -> Definition:
-    """What is left when documents go. One that has a successor (not None) leaves its areas to it, as far as that has such
-    pages. A field that loses its last area goes too, and so do conditions that name it; roles stay."""
+    """Return what is left when documents go. One that has a successor (not None) leaves its areas to it, as far as that has
+    such pages. A field that loses its last area goes too, and so do conditions that name it; roles stay."""
     fields: list[FieldDefinition] = []
     notices: list[Notice] = []
     for field in definition.fields:
@@ -107,7 +107,7 @@ def without(definition: Definition, successors: Mapping[str, Paper | None]) -> D
 
 
 def placed(there: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:
-    """What is there, then what comes, in order; what names its position (from 0) is there in the end, if it can be."""
+    """Return what is there, then what comes, in order; what names its position (from 0) is there in the end, if it can be."""
     result = [*there, *(item for item, position in coming if position is None)]
     for position, item in sorted(((at, item) for item, at in coming if at is not None), key=lambda pair: pair[0]):
         result.insert(position, item)

@@ -53,7 +53,7 @@ def document(name: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """What the file is called when it is saved: never a path, whatever the document is called."""
+    """Return what the file is called when it is saved: never a path, whatever the document is called."""
     return _NOT_IN_FILE_NAMES.sub("_", name).lstrip(".")[:200] + ".pdf"
 
 

@@ -80,12 +80,13 @@ class GatewayContext:
         return self.database.read(queries.account, self.settings.account_defaults())
 
     def certsign_wish(self) -> CertsignWish:
-        """What a submission that says nothing of ``certsign`` itself is made with. Reads the database: for plain threads."""
+        """Return what a submission that says nothing of ``certsign`` itself is made with. Reads the database: for plain
+        threads."""
         found = providers.read(self.database.read(queries.stored_settings), self.keys)
         return providers.certsign_wish(found.certsign, None, self.link_secret)
 
     def trust_anchors(self) -> list[str]:
-        """What the account trusts signatures of its providers to end in (PEM). Reads the database: for plain threads."""
+        """Return what the account trusts signatures of its providers to end in (PEM). Reads the database: for plain threads."""
         return providers.trust_anchors(providers.read(self.database.read(queries.stored_settings), self.keys))
 
     async def account(self) -> Account:

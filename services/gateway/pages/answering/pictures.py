@@ -32,7 +32,7 @@ def nearest_width(requested: str | None, widths: Sequence[int] = WIDTHS) -> int:
 
 
 def takes_webp() -> bool:
-    """Whether the browser names WebP among what it shows; Safari before 14 does not."""
+    """Return whether the browser names WebP among what it shows; Safari before 14 does not."""
     return any(media_type == "image/webp" for media_type, _ in flask.request.accept_mimetypes)
 
 

@@ -26,7 +26,7 @@ def in_language(text: str, section: Section) -> str | None:
 
 
 def _named(values: dict[str, str], section: Section) -> dict[str, str]:
-    """What is filled in, with the kind of a field as people call it."""
+    """Return what is filled in, with the kind of a field as people call it."""
     if "kind" not in values:
         return values
     return {**values, "kind": section.spoken.section("page").of_kind(values["kind"], 1)}

@@ -52,6 +52,6 @@ def routes(context: PagesContext) -> flask.Blueprint:
 
 
 def _mark(text: Section, found: FormCopy) -> str:
-    """What stands at the head of each page."""
+    """Return what stands at the head of each page."""
     when = moment(found.completed_at, text.spoken.locale, found.time_zone)
     return text("copy.mark", done=found.done, count=found.parties, moment=when)

@@ -153,7 +153,7 @@ def qr(text: str) -> dict[str, Any]:
 
 
 def _drawing_json(context: PagesContext, slug: str, drawing: rpc.PhoneDrawing) -> dict[str, Any]:
-    """What the form needs; the picture by a link of its own page."""
+    """Return what the form needs; the picture by a link of its own page."""
     attachment = attachment_json(context, slug, drawing.attachment) if drawing.attachment else None
     return {**drawing.model_dump(mode="json"), "attachment": attachment}
 

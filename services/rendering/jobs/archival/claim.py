@@ -69,7 +69,7 @@ def claim_of(pdf: pikepdf.Pdf) -> Claim:
 
 
 def sealed_claim(pdf: pikepdf.Pdf) -> Claim:
-    """What ``pdf`` may claim when it is filled in and sealed."""
+    """Return what ``pdf`` may claim when it is filled in and sealed."""
     claim = part, level, accessible = claim_of(pdf)
     if claim == NOTHING:
         return NOTHING
@@ -89,7 +89,7 @@ def sealed_claim(pdf: pikepdf.Pdf) -> Claim:
 
 
 def rules_for(pdf: pikepdf.Pdf, claim: Claim) -> DrawingRules:
-    """How to draw onto ``pdf`` so that it stays what it claims."""
+    """Return how to draw onto ``pdf`` so that it stays what it claims."""
     if not claim.part:
         return DrawingRules()
     intents = items_of(pdf.Root.get("/OutputIntents"))

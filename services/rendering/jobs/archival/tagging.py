@@ -93,7 +93,7 @@ class Tagging:
         return element
 
     def _section(self, page: pikepdf.Page) -> pikepdf.Object:
-        """What is filled in on the page, behind the last element of the document that begins on it or before."""
+        """Return what is filled in on the page, behind the last element of the document that begins on it or before."""
         section = self._pdf.make_indirect(
             Dictionary(Type=Name.StructElem, S=Name.Sect, P=self._top, Pg=page.obj, K=Array([]))
         )

@@ -52,7 +52,7 @@ class FontCodes:
         return ((start, end, code, self.width(code)) for start, end, code in self.split(text))
 
     def is_word_space(self, code: int, length: int) -> bool:
-        """Whether word spacing applies: only to the single-byte code 32 (9.3.3)."""
+        """Return whether word spacing applies: only to the single-byte code 32 (9.3.3)."""
         return code == 32 and length == 1
 
 

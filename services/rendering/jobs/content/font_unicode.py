@@ -184,7 +184,7 @@ def _contradicts(stated: Mapping[int, str], drawn_letters: Mapping[int, str]) ->
 
 
 def _letter(text: str) -> str:
-    """What all forms of a letter have in common: small capitals, presentation forms of Arabic, ligatures."""
+    """Return what all forms of a letter have in common: small capitals, presentation forms of Arabic, ligatures."""
     return unicodedata.normalize("NFKC", text).casefold()[:1]
 
 
@@ -193,7 +193,7 @@ def _says_nothing(text: str) -> bool:
 
 
 def _said(source: bytes) -> dict[int, str]:
-    """What a /ToUnicode says, by code."""
+    """Return what a /ToUnicode says, by code."""
     stated: dict[int, str] = {}
     for kind, body in _MAP_BLOCK.findall(source):
         if kind == b"bfchar":

@@ -58,7 +58,7 @@ class Content:
     unreadable: bool = False
 
     def is_changed(self) -> bool:
-        """Whether glyphs are to be removed from it or from a form that it draws."""
+        """Return whether glyphs are to be removed from it or from a form that it draws."""
         return any(1 in shown.removed for shown in self.glyphs.values()) or any(
             form.is_changed() for form in self.forms.values()
         )

@@ -249,7 +249,7 @@ def _crossing(block: Block, reason: str) -> Refused:
 
 
 def mend(root: Any) -> None:
-    """What must not be empty gets an empty paragraph, a table without rows goes, and so do our own marks."""
+    """Give an empty paragraph to what must not be empty; remove tables without rows and our own marks."""
     for paragraph in root.iter(PARAGRAPH):
         for key in [key for key in paragraph.attrib if key.startswith(_MARKS)]:
             del paragraph.attrib[key]

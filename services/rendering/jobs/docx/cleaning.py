@@ -96,7 +96,7 @@ def _include(package: Package, name: str) -> None:
 
 
 def _accept_revisions(root: Any) -> bool:
-    """What was deleted goes, what was inserted stays. True when there was anything."""
+    """Remove what was deleted, keep what was inserted. True when there was anything."""
     changed = False
     joined = [
         mark.getparent().getparent().getparent()

@@ -72,7 +72,7 @@ def _theme_fonts(package: Package) -> Iterator[str]:
 
 
 def font_notices(pdf: pikepdf.Pdf, requested: Sequence[str], *, document: str) -> Iterator[Notice]:
-    """What the report says, seeing which fonts LibreOffice has taken."""
+    """Yield what the report says, seeing which fonts LibreOffice has taken."""
     used = {name for page in pdf.pages for name in _fonts(page)}
     missing = [name for name in requested if not _is_among(name, used)]
     as_wide = [(name, AS_WIDE[name]) for name in missing if name in AS_WIDE and _is_among(AS_WIDE[name], used)]

@@ -22,8 +22,8 @@ _SWAPPED = {"left": "right", "right": "left", "center": "center"}
 
 
 def tag_key(text: str) -> str:
-    """What all ways of setting a tag have in common: the same characters, whatever blanks and line breaks are between them and
-    in whichever order a line that is written from right to left puts them."""
+    """Return what all ways of setting a tag have in common: the same characters, whatever blanks and line breaks are between
+    them and in whichever order a line that is written from right to left puts them."""
     return "".join(sorted(character for character in text if not character.isspace() and character not in "{}"))
 
 

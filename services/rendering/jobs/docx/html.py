@@ -114,7 +114,7 @@ class HtmlValue:
         return count
 
     def _insert_inline(self, blocks: list[Any]) -> None:
-        """Where blocks cannot stand (inside a link), they are lines."""
+        """Insert blocks as lines, where they cannot stand (inside a link)."""
         paragraphs = [
             paragraph
             for block in blocks
@@ -349,7 +349,7 @@ def _color(value: str) -> RGBColor | None:
 
 
 def _address(url: str) -> str | None:
-    """Where a link may lead, fit to stand between quotation marks in a field's instruction."""
+    """Return where a link may lead, fit to stand between quotation marks in a field's instruction."""
     address = "".join(url.split())
     try:
         scheme = urlsplit(address).scheme.lower()

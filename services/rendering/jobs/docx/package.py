@@ -213,7 +213,7 @@ class _Check:
         return [Notice(code=code, message=text, document=self._document) for code, text in self._notices.items()]
 
     def package(self) -> io.BytesIO:
-        """What may be opened, as a package of its own."""
+        """Return what may be opened, as a package of its own."""
         if _TYPES not in self._parts:
             raise Refused("The file is not a DOCX.")
         for entry in self._parsed(_TYPES):
@@ -378,7 +378,7 @@ def _is_svg(name: str, data: bytes) -> bool:
 
 
 def _check_picture(data: bytes) -> None:
-    """What cannot be read is left to LibreOffice, which draws nothing then."""
+    """Check a picture. What cannot be read is left to LibreOffice, which draws nothing then."""
     try:
         with Image.open(io.BytesIO(data)) as picture:
             pixels = picture.width * picture.height

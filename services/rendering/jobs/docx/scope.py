@@ -61,7 +61,8 @@ def loop_names(list_name: str) -> list[str]:
 
 
 def holds(value: Any) -> bool:
-    """Whether a condition is met: true or not empty. The word ``false`` is false, as command lines send it; zero is a value."""
+    """Return whether a condition is met: true or not empty. The word ``false`` is false, as command lines send it; zero is a
+    value."""
     if value is MISSING or value is None or value is False:
         return False
     if isinstance(value, str):

@@ -58,7 +58,7 @@ def placeholder(token: Any) -> Placeholder:
 
 
 def read(inside: str, text: str) -> Placeholder | None:
-    """What stands between the brackets, or None when that is no placeholder."""
+    """Return what stands between the brackets, or None when that is no placeholder."""
     control = _CONTROL.fullmatch(inside)
     if control:
         kind, name = control[1].lower(), _BLANKS.sub(" ", (control[2] or "").strip())

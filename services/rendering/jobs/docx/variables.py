@@ -25,7 +25,7 @@ _TAG_SYNTAX = re.compile(r"[{};=\s]+")
 
 
 def schema(stories: Sequence[Any]) -> dict[str, Any]:
-    """What the document asks for, by name, in the words of JSON Schema. Raises Refused when blocks are badly nested."""
+    """Return what the document asks for, by name, in the words of JSON Schema. Raises Refused when blocks are badly nested."""
     variables = Wanted("object")
     count = 0
     for root in stories:

@@ -72,7 +72,8 @@ def draw_text(place: Place, text: str) -> Shown | None:
 
 
 def _too_long(place: Place, text: str, fits: Callable[[str], bool]) -> FieldRefused:
-    """What whoever wrote it needs to know: how long it is, where it should go, how much of it does. ``fits`` tries a part."""
+    """Return what whoever wrote it needs to know: how long it is, where it should go, how much of it does. ``fits`` tries a
+    part."""
     characters = [end for _, end in graphemes(text[:_LONGEST_TEXT])]
     low, high = 0, len(characters)
     while low < high:
@@ -272,7 +273,7 @@ def _stamp(place: Place) -> Shown | None:
 
 
 def _nothing(_place: Place) -> None:
-    """What goes there is not ours."""
+    """Draw nothing: what goes there is not ours."""
 
 
 _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {

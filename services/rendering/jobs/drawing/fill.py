@@ -120,8 +120,9 @@ class Overlay:
 def additions(
     pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
 ) -> tuple[list[Overlay], list[Drawn]]:
-    """What is added to the signed ``pdf``: values whose area is an empty form field of the file go into that field, others
-    become the look of our seal. Links are left out, as annotations of their own would be a change that readers call broken."""
+    """Return what is added to the signed ``pdf``: values whose area is an empty form field of the file go into that field,
+    others become the look of our seal. Links are left out, as annotations of their own would be a change that readers call
+    broken."""
     filling = filling_of(request, attachments)
     visible = [visible_page(page) for page in pdf.pages]
     fillable = fillable_widgets(pdf, visible, existing_signatures(pdf))
@@ -177,9 +178,9 @@ def _around(boxes: Sequence[Rectangle], page: Rectangle) -> Rectangle:
 
 
 def faults(request: FillRequest) -> dict[str, str]:
-    """Why which value cannot be drawn or does not fit, by the uuid of its field; the reason continues a sentence that begins
-    with the field's name. Needs neither PDF nor files, only the sizes of the pages, so a value can be refused while whoever
-    gave it is still there. Pictures always fit; they are not looked at."""
+    """Return why which value cannot be drawn or does not fit, by the uuid of its field; the reason continues a sentence that
+    begins with the field's name. Needs neither PDF nor files, only the sizes of the pages, so a value can be refused while
+    whoever gave it is still there. Pictures always fit; they are not looked at."""
     filling = filling_of(request, {})
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
@@ -201,7 +202,7 @@ def faults(request: FillRequest) -> dict[str, str]:
 
 
 def filling_of(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
-    """What drawing the request's fields may need. ``attachments``: the bytes by uuid."""
+    """Return what drawing the request's fields may need. ``attachments``: the bytes by uuid."""
     return Filling(
         account=request.account,
         files=dict(attachments),
@@ -246,7 +247,7 @@ def _draw_all(canvas: Canvas, number: int, items: list[tuple[FieldValue, Area]],
 
 
 def _mark(name: str, shown: Shown, box: Rectangle) -> Mark:
-    """How the value is tagged: pictures and lines are figures, which say what they are instead of what is in them."""
+    """Return how the value is tagged: pictures and lines are figures, which say what they are instead of what is in them."""
     if shown.text and not shown.picture:
         return Mark(name, "", box)
     return Mark(name, f"{name}: {shown.text}" if shown.text else name, box)

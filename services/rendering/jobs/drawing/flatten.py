@@ -131,7 +131,7 @@ def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
 
 
 def _keep_links(page: pikepdf.Page) -> None:
-    """What is left on the page: links, which no one can burn in."""
+    """Keep on the page what no one can burn in: links."""
     links = [annotation for annotation in _annotations(page) if annotation.get("/Subtype") == Name.Link]
     if links:
         page.obj.Annots = Array(links)
@@ -322,7 +322,7 @@ class _Widget:
         return "*" * len(text) if self._flags() & _PASSWORD else text
 
     def _option(self, value: Any) -> str:
-        """What the choice is called, which may differ from what it stands for."""
+        """Return what the choice is called, which may differ from what it stands for."""
         options = self._inherited("/Opt")
         for option in options if isinstance(options, pikepdf.Array) else []:
             if isinstance(option, pikepdf.Array) and len(option) == 2 and str(option[0]) == str(value):

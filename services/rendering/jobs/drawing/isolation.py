@@ -65,7 +65,7 @@ def _operators(page: pikepdf.Page) -> list[str]:
 
 
 def _name_of(operator: pikepdf.Operator) -> str:
-    """What is no operator at all need not be text either."""
+    """Return the operator's name. What is no operator at all need not be text either."""
     return bytes(operator.unparse()).decode("latin-1")
 
 
@@ -93,7 +93,7 @@ def _decoded(stream: Stream) -> bytes:
 
 
 def _brackets(operators: list[str]) -> tuple[bytes, bytes]:
-    """What to put before and behind content with these operators."""
+    """Return what to put before and behind content with these operators."""
     missing = 0
     open_: list[str] = []
     for operator in operators:

@@ -69,7 +69,7 @@ class Shown:
 
 
 def name_of(field_: FieldDefinition) -> str:
-    """How a message names a field to the user of the API."""
+    """Return how a message names a field to the user of the API."""
     return field_.name or plain_title(field_.title or "") or f"{field_.type} {field_.uuid}"
 
 

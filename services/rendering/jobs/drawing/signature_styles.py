@@ -29,8 +29,8 @@ _STYLES: tuple[tuple[tuple[str, ...], Hand], ...] = (
 
 
 def hands_for(text: str) -> list[Hand]:
-    """How the signature is written in each style: in the first of the style's fonts that has all of its letters and that no
-    style before is written in, else in the font of the first style, in another form."""
+    """Return how the signature is written in each style: in the first of the style's fonts that has all of its letters and that
+    no style before is written in, else in the font of the first style, in another form."""
     usual = hand_for(text)
     taken = {usual.name if usual else ""}
     hands = []

@@ -122,7 +122,7 @@ def has_form(pdf: pikepdf.Pdf) -> bool:
 
 
 def has_fields(pdf: pikepdf.Pdf) -> bool:
-    """Whether there is anything on the pages to fill in; signatures do not count."""
+    """Return whether there is anything on the pages to fill in; signatures do not count."""
     widgets = (item for page in pdf.pages for item in items_of(page.obj.get("/Annots")) if _is_widget(item))
     return any(not _is_signature(widget) for widget in widgets)
 

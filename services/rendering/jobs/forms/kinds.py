@@ -53,7 +53,7 @@ class Widget:
 
 
 def holds_value(widgets: Sequence[Widget]) -> bool:
-    """Whether somebody filled it in already. A choice that shows its first line ("Select one") is empty."""
+    """Return whether somebody filled it in already. A choice that shows its first line ("Select one") is empty."""
     first = widgets[0]
     value = first.inherited.get("/V")
     match first.kind:
@@ -151,7 +151,7 @@ def _signature(field: TagField, _widgets: Sequence[Widget], _flags: int) -> bool
 
 
 def export_value(widget: Widget, label: str) -> str:
-    """What the file calls a choice that is shown as ``label`` (12.7.5.4)."""
+    """Return what the file calls a choice that is shown as ``label`` (12.7.5.4)."""
     for item in items_of(widget.inherited.get("/Opt")):
         pair = items_of(item)
         if len(pair) == 2 and clean(text_of(pair[1]), LONGEST_NAME) == label:
@@ -160,7 +160,7 @@ def export_value(widget: Widget, label: str) -> str:
 
 
 def _label(widget: Widget, value: Any) -> str:
-    """What a choice is called; it may stand for something else."""
+    """Return what a choice is called; it may stand for something else."""
     for item in items_of(widget.inherited.get("/Opt")):
         pair = items_of(item)
         if len(pair) == 2 and text_of(pair[0]) == text_of(value):

@@ -40,7 +40,7 @@ class SignatureField:
 
     @property
     def end(self) -> int:
-        """Where the signed bytes end, and with them the version of the file that was signed."""
+        """Return where the signed bytes end, and with them the version of the file that was signed."""
         return sum(self.byte_range[-2:])
 
 
@@ -89,7 +89,7 @@ def removed(data: bytes, remaining: Iterable[SignatureField]) -> Iterator[tuple[
 
 
 def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:
-    """Why readers may disagree about what this file shows; ``warnings`` are those of qpdf. None: they will not."""
+    """Return why readers may disagree about what this file shows; ``warnings`` are those of qpdf. None: they will not."""
     tail = data[data.rfind(b"%%EOF") + 5 :] if b"%%EOF" in data else data
     if len(tail) > _LARGEST_TAIL or tail.strip(b"\x00\t\n\x0c\r "):
         return "There is content after the end of the file: other readers may show something else than what was signed"
@@ -149,7 +149,7 @@ def seal_in(entries: Iterable[SignatureField]) -> SignatureField | None:
 
 
 def count(pdf: pikepdf.Pdf) -> int:
-    """How many signatures there are: one may be shown in several places."""
+    """Return how many signatures there are: one may be shown in several places."""
     return len({entry.contents for entry in fields_of(pdf)})
 
 

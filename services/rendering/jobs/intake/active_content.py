@@ -68,7 +68,7 @@ _DEEPEST_VALUE = 100
 
 
 def remove_active_content(pdf: pikepdf.Pdf) -> Counter[str]:
-    """How often each kind was taken out: ``javascript``, ``action``, ``media``, ``embedded_file``, ``external_file``,
+    """Return how often each kind was taken out: ``javascript``, ``action``, ``media``, ``embedded_file``, ``external_file``,
     ``portfolio``, ``private_data``."""
     removed: Counter[str] = Counter()
     _clean_catalog(pdf, removed)

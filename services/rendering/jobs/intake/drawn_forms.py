@@ -76,7 +76,7 @@ def _forms_in(resources: Any) -> dict[str, pikepdf.Stream]:
 
 
 def _draws(source: Any, forms: dict[str, pikepdf.Stream]) -> dict[str, int]:
-    """How often the content draws each of the forms; once each when it cannot be read."""
+    """Return how often the content draws each of the forms; once each when it cannot be read."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

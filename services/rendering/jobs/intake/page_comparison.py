@@ -78,7 +78,8 @@ def compare_pages(
 
 
 def _difference(before: pdfium.PdfPage, after: pdfium.PdfPage, left_out: LeftOut) -> tuple[tuple[float, ...], float]:
-    """Where the pages differ (left, top, right, bottom in points from the upper left corner), and how much of the page."""
+    """Return where the pages differ (left, top, right, bottom in points from the upper left corner), and how much of the
+    page."""
     width, height = before.get_width(), before.get_height()
     if (after.get_width(), after.get_height()) != (width, height):
         return (0.0, 0.0, width, height), 1.0

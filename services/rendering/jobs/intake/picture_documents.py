@@ -92,8 +92,8 @@ def _add_page(pdf: pikepdf.Pdf, picture: Embedded) -> Embedded:
 
 
 def _placed(orientation: int, width: float, height: float) -> tuple[float, float, float, float, float, float]:
-    """Where the unit square goes (operands of ``cm``) so that the picture stands upright. Exif 3.0, 4.6.5: 2 is mirrored, 3
-    upside down, 6 needs a quarter turn clockwise, 8 one counter-clockwise; 4, 5 and 7 are mirrored as well."""
+    """Return where the unit square goes (operands of ``cm``) so that the picture stands upright. Exif 3.0, 4.6.5: 2 is
+    mirrored, 3 upside down, 6 needs a quarter turn clockwise, 8 one counter-clockwise; 4, 5 and 7 are mirrored as well."""
     return {
         2: (-width, 0, 0, height, width, 0),
         3: (-width, 0, 0, -height, width, height),

@@ -110,7 +110,7 @@ class _Used:
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def look_at(self, page: pikepdf.Dictionary) -> bool:
-        """Whether the page has a picture."""
+        """Return whether the page has a picture."""
         node: Any = page
         for _ in range(_DEEPEST):
             if not isinstance(node, pikepdf.Dictionary):

@@ -210,7 +210,8 @@ def _annotated(pdf: pikepdf.Pdf) -> set[int]:
 
 
 def _left_to_readers(pdf: pikepdf.Pdf) -> list[tuple[int, pikepdf.Dictionary]]:
-    """What each reader draws in its own way, with its page (from 1): form fields, and annotations without an appearance."""
+    """Return what each reader draws in its own way, with its page (from 1): form fields, and annotations without an
+    appearance."""
     return [
         (number, annotation)
         for number, page in enumerate(pdf.pages, 1)
@@ -221,7 +222,7 @@ def _left_to_readers(pdf: pikepdf.Pdf) -> list[tuple[int, pikepdf.Dictionary]]:
 
 
 def _is_empty_choice(widget: pikepdf.Dictionary) -> bool:
-    """What pdfium shows of a drop-down list without a value is a button, for the screen."""
+    """Return whether it is a drop-down list without a value: pdfium shows a button of it, for the screen."""
     field = widget if "/FT" in widget else widget.get("/Parent")
     return (
         isinstance(field, pikepdf.Dictionary) and field.get("/FT") == pikepdf.Name.Ch and not text_of(field.get("/V"))
@@ -355,7 +356,7 @@ def _check_bytes(data: bytes, limits: Limits) -> None:
 
 @contextmanager
 def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
-    """Whatever qpdf trips over while the file is worked on becomes Refused."""
+    """Open the file; whatever qpdf trips over while it is worked on becomes Refused."""
     pikepdf.settings.set_qpdf_limits(
         flate_max_memory=limits.streams.one,
         run_length_max_memory=limits.streams.one,

@@ -36,7 +36,8 @@ def drop_xfa(pdf: pikepdf.Pdf, data: bytes, *, document: str) -> list[Notice]:
 
 
 def is_dynamic(pdf: pikepdf.Pdf, data: bytes) -> bool:
-    """Whether the pages of an XFA form are still to be made. One whose fields are on its pages is not, whatever it says."""
+    """Return whether the pages of an XFA form are still to be made. One whose fields are on its pages is not, whatever it
+    says."""
     if has_fields(pdf):
         return False
     if is_true(pdf.Root.get("/NeedsRendering")):

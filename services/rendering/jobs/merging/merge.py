@@ -91,7 +91,7 @@ class _Merging:
 
 
 def _lost(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> Iterator[str]:
-    """What is not in the merged file as it was in its own."""
+    """Yield what is not in the merged file as it was in its own."""
     if signatures:
         yield signatures_lost(signatures)
     if source.is_encrypted:
@@ -105,7 +105,7 @@ def _lost(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> I
 
 
 def signatures_lost(count: int) -> str:
-    """What is said of signatures that do not come along."""
+    """Return what is said of signatures that do not come along."""
     word = "signature" if count == 1 else "signatures"
     return f"{count} {word} removed; a signature is only valid in its own file"
 

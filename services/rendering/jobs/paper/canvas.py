@@ -168,7 +168,8 @@ class Canvas:
         self._add(f"{numbers(*color)} rg BT 1 0 0 1 {numbers(x, y)} Tm {show} ET")
 
     def behind(self) -> None:
-        """What follows lets the page show through, as if it lay under it: white stays invisible, black stays legible. It is
+        """Draw what follows so that it lets the page show through, as if it lay under it: white stays invisible, black stays
+        legible. It is
         not really drawn first, because many pages are white pictures, which would hide it. ``in_front`` ends it."""
         self._add(f"q /{_BEHIND} gs")
         self._is_behind = True

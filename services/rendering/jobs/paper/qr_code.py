@@ -34,7 +34,7 @@ def qr_code(text: str, side: float) -> Block:
 
 
 def _dark(row: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Where dark modules begin and end."""
+    """Yield where dark modules begin and end."""
     at = 0
     for value, group in groupby(row):
         length = sum(1 for _ in group)

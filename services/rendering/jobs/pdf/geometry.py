@@ -114,7 +114,7 @@ def upright_page(width: float, height: float) -> VisiblePage:
 
 
 def visible_page(page: pikepdf.Page) -> VisiblePage:
-    """Whatever the page says of itself, reduced to what every reader shows; never raises on a page's own values.
+    """Return whatever the page says of itself, reduced to what every reader shows; never raises on a page's own values.
 
     The visible part is the crop box within the media box; when they do not meet, or a box is unusable, the media box,
     and without one US Letter. ``/Rotate`` is taken as pdfium takes it (whole quarter turns, towards zero), because

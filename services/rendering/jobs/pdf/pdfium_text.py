@@ -193,7 +193,7 @@ class PageText:
         return characters
 
     def origins(self, first: int, last: int) -> list[tuple[float, float]]:
-        """Where the glyphs start on their baselines; both ends included."""
+        """Return where the glyphs start on their baselines; both ends included."""
         numbers, page = self._numbers, self._address
         x, y, *_ = self._places
         origins = []
@@ -203,7 +203,7 @@ class PageText:
         return origins
 
     def is_continuous(self, first: int, last: int) -> bool:
-        """Whether each character from ``first`` to ``last`` stands where the one before it on its line ends."""
+        """Return whether each character from ``first`` to ``last`` stands where the one before it on its line ends."""
         box = pdfium_raw.FS_RECTF()
         place = ctypes.byref(box)
         end = None

@@ -55,7 +55,7 @@ def text_of(value: Any) -> str:
 
 
 def is_true(value: Any) -> bool:
-    """Whether an entry is the boolean true, and not merely something that is there."""
+    """Return whether an entry is the boolean true, and not merely something that is there."""
     return value is True
 
 

@@ -156,7 +156,7 @@ def _packed(picture: Image.Image) -> bytes:
 
 
 def _is_lossy(picture: Image.Image, data: bytes, kind: str) -> bool:
-    """Whether it lost something already: encoding such a picture without loss makes it many times as large."""
+    """Return whether it lost something already: encoding such a picture without loss makes it many times as large."""
     if kind == "WebP":
         return b"VP8L" not in data[:64]
     return kind in ("JPEG", "HEIC", "AVIF") or str(picture.info.get("compression", "")).endswith("jpeg")

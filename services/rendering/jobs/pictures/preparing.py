@@ -97,7 +97,7 @@ def learn(kind: str | None) -> None:
 
 @contextmanager
 def refusing(kind: str | None = None) -> Iterator[None]:
-    """What Pillow's decoders raise on hostile and damaged files becomes Refused. ``kind``: what the file is known to be."""
+    """Turn into Refused what Pillow's decoders raise on hostile and damaged files. ``kind``: what the file is known to be."""
     lenient = ImageFile.LOAD_TRUNCATED_IMAGES
     try:
         with warnings.catch_warnings():

@@ -51,7 +51,7 @@ def in_few_tones(picture: Image.Image) -> Image.Image:
 
 
 def _has_areas(picture: Image.Image, changed: Image.Image) -> bool:
-    """Whether squares that are even in ``picture`` are white in ``changed``."""
+    """Return whether squares that are even in ``picture`` are white in ``changed``."""
     blocks = changed.reduce(_AREA)
     whole = [index for index, value in enumerate(blocks.tobytes()) if value == _WHITE]
     if len(whole) > _MOST_SQUARES:

@@ -66,8 +66,8 @@ def draw_page(
 
 
 def is_photograph(page: pdfium.PdfPage) -> bool:
-    """Whether most of the page is covered by pictures in tones: photographs, scans in grey or colour. A scan in black and
-    white is none, nor is a logo."""
+    """Return whether most of the page is covered by pictures in tones: photographs, scans in grey or colour. A scan in black
+    and white is none, nor is a logo."""
     left, bottom, right, top = page.get_bbox()
     if right <= left or top <= bottom:
         return False

@@ -23,7 +23,7 @@ _DEEPEST = 40
 
 
 def is_followed(boxes: Sequence[Rectangle]) -> bool:
-    """Whether no block stands above one that is read before it."""
+    """Return whether no block stands above one that is read before it."""
     return not any(
         _is_above(after, before) for number, after in enumerate(boxes) for before in boxes[max(0, number - 40) : number]
     )
@@ -71,7 +71,7 @@ def _extent(items: list[tuple[Rectangle, T]], axis: int) -> float:
 def _at_widest_gap(
     items: list[tuple[Rectangle, T]],
 ) -> tuple[list[tuple[Rectangle, T]], list[tuple[Rectangle, T]]]:
-    """What is above and below the widest gap that runs through; nothing below when there is none."""
+    """Return what is above and below the widest gap that runs through; nothing below when there is none."""
     rows = list(reversed(_divided(items, 1)))
     if len(rows) < 2:
         return items, []

@@ -332,7 +332,7 @@ def _parts(page: pdfium.PdfPage, structure: PageStructure) -> dict[int, Part]:
 
 
 def _reads_from_right(from_left: str, _from_right: str) -> bool:
-    """Whether a line has more letters from right to left than others."""
+    """Return whether a line has more letters from right to left than others."""
     right = len(RIGHT_TO_LEFT.findall(from_left))
     return right > sum(character.isalpha() for character in from_left) - right
 
@@ -408,8 +408,8 @@ def _height(line: _Line) -> float:
 
 
 def _merged(blocks: list[_Block], loose: list[_Block]) -> list[_Block]:
-    """What is on the page without a tag (the head and foot of a page, what a sender left out) is read too: before the first
-    part that is below it, else at the end."""
+    """Return what is on the page without a tag (the head and foot of a page, what a sender left out) is read too: before the
+    first part that is below it, else at the end."""
     before: dict[int, list[_Block]] = {}
     for paragraph in loose:
         place = next((index for index, block in enumerate(blocks) if block.box.top < paragraph.box.bottom), len(blocks))
@@ -490,13 +490,13 @@ def _has_picture(page: pdfium.PdfPage) -> bool:
 
 
 def _is_drawn_on(drawn: DrawnPage, page: pdfium.PdfPage) -> bool:
-    """Whether there is anything on the page: letters may be drawn as shapes, too."""
+    """Return whether there is anything on the page: letters may be drawn as shapes, too."""
     picture = page.render(scale=min(drawn.scale, 0.5), fill_color=(255, 255, 255, 255)).to_pil().convert("L")
     return bool(picture.getextrema()[0] < 200)
 
 
 def _recognised(text: PageText, hidden: Sequence[Glyph], page: pdfium.PdfPage) -> str:
-    """What a program has recognised in a scan, as it is laid behind pictures: text in render mode 3."""
+    """Return what a program has recognised in a scan, as it is laid behind pictures: text in render mode 3."""
     modes = {
         address: pdfium_raw.FPDFTextObj_GetTextRenderMode(drawn) for address, drawn in text_objects(page.raw).items()
     }

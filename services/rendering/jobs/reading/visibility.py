@@ -117,8 +117,8 @@ class DrawnPage:
     def _ink_of(
         self, drawn: pdfium_raw.FPDF_PAGEOBJECT | None, glyphs: Sequence[Glyph]
     ) -> tuple[Image.Image, tuple[int, int]] | None:
-        """What only this object draws, and where that picture lies on the page's; None when it cannot be said: with too many
-        of them the page is made to be slow."""
+        """Return what only this object draws, and where that picture lies on the page's; None when it cannot be said: with too
+        many of them the page is made to be slow."""
         self._left_out_alone += 1
         if drawn is None or not glyphs or self._left_out_alone > _MOST_ALONE:
             return None

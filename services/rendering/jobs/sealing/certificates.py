@@ -101,7 +101,7 @@ class SealIdentity:
         return min(certificate.not_valid_after_utc for certificate in self.chain)
 
     def problem(self, now: datetime) -> str | None:
-        """Why nothing may be sealed now, or None."""
+        """Return why nothing may be sealed now, or None."""
         leaf = self.chain[0]
         if now < leaf.not_valid_before_utc:
             return f"the signing certificate is not valid before {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
@@ -313,7 +313,7 @@ def _unless_there(temporary: str, path: Path) -> None:
 
 
 def parse(pem: bytes, now: datetime | None = None) -> SealIdentity:
-    """What ``make`` made. Loading checks an RSA key (100 ms): once per process.
+    """Return what ``make`` made. Loading checks an RSA key (100 ms): once per process.
 
     In what earlier versions made the root's key is in the place of the list that it would sign: ``now`` is when it does.
     """

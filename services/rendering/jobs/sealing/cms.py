@@ -116,7 +116,7 @@ def largest_signature(key: PublicKey) -> int:
 
 
 def holds(key: PublicKey, mechanism: Mechanism, digest: bytes, signature: bytes) -> bool:
-    """Whether ``signature`` (of an elliptic curve: in DER) is one of ``digest``."""
+    """Return whether ``signature`` (of an elliptic curve: in DER) is one of ``digest``."""
     digested = Prehashed(HASHES[mechanism.hash])
     try:
         if isinstance(key, ec.EllipticCurvePublicKey):
@@ -232,7 +232,7 @@ class CmsSigner(CmsEncoder):
 
 
 def has_time_stamp(envelope: bytes) -> bool:
-    """Whether a signature that ``CmsSigner`` has made bears a time-stamp."""
+    """Return whether a signature that ``CmsSigner`` has made bears a time-stamp."""
     return _TIME_STAMP_TOKEN in envelope
 
 

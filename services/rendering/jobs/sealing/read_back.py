@@ -171,7 +171,7 @@ def _shown_fields(page: pikepdf.Page) -> list[pikepdf.Object]:
 
 
 def _has_room(widget: pikepdf.Dictionary) -> bool:
-    """Whether anything of it can be seen: a seal without a look has a place without a size."""
+    """Return whether anything of it can be seen: a seal without a look has a place without a size."""
     left, bottom, right, top = (float(edge) for edge in widget.Rect.as_list())
     return left != right and bottom != top
 

@@ -102,7 +102,7 @@ def questions(leaves: Sequence[bytes], certificates_known: Sequence[bytes]) -> l
 
 
 def question_about(certificate: asn1_x509.Certificate, certificates: Sequence[asn1_x509.Certificate]) -> Question:
-    """Whom to ask about one certificate; ``certificates`` has its issuer."""
+    """Return whom to ask about one certificate; ``certificates`` has its issuer."""
     issuer = next((other for other in certificates if other.subject == certificate.issuer), None)
     points = [point.url for point in certificate.crl_distribution_points]
     return Question(

@@ -86,7 +86,7 @@ class Token:
 
 
 def login_problem(flags: pkcs11.TokenFlag) -> str | None:
-    """Why the PIN must not be tried. A service that is started again and again would lock the token with a wrong one."""
+    """Return why the PIN must not be tried. A service that is started again and again would lock the token with a wrong one."""
     if flags & _LOCKED:
         return "its PIN is locked"
     if flags & _FINAL_TRY:

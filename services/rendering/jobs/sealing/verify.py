@@ -188,7 +188,7 @@ def _kept_since(archived: list[tuple[int, datetime]], revision: int, now: dateti
 
 
 def _removed(data: bytes, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime) -> Iterator[_Finding]:
-    """What the signatures are worth in the version of the file that they were made for."""
+    """Yield what the signatures are worth in the version of the file that they were made for."""
     for entry, earlier in signature_fields.removed(data, entries):
         for finding in _check_all(_open(earlier), [entry], anchors, now, None):
             message = "This signature was removed from the document by a later change"
@@ -385,7 +385,7 @@ def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -
 
 
 def _fault(entry: SignatureField, view: _View) -> str | None:
-    """What is wrong with the signature as it stands in the file, and needs no cryptography to be seen; None: nothing."""
+    """Return what is wrong with the signature as it stands in the file, and needs no cryptography to be seen; None: nothing."""
     if not _has_byte_range(entry, view.size):
         return _NO_RANGE
     try:

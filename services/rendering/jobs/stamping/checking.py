@@ -127,7 +127,7 @@ def _annotations(page: pikepdf.Page) -> list[Any]:
 
 
 def _shows(annotation: Any, stamp: SignatureField) -> bool:
-    """Whether it is the widget of the stamp's field, which may be the field itself or its only kid."""
+    """Return whether it is the widget of the stamp's field, which may be the field itself or its only kid."""
     if not isinstance(annotation, pikepdf.Dictionary) or annotation.get("/Subtype") != "/Widget":
         return False
     parent = annotation.get("/Parent")
@@ -137,7 +137,7 @@ def _shows(annotation: Any, stamp: SignatureField) -> bool:
 
 
 def _has_look(annotation: pikepdf.Dictionary) -> bool:
-    """Whether it has an appearance that readers draw (ISO 32000-2, 12.5.3 and 12.5.5)."""
+    """Return whether it has an appearance that readers draw (ISO 32000-2, 12.5.3 and 12.5.5)."""
     flags = annotation.get("/F", 0)
     hidden = not isinstance(flags, int) or bool(flags & (2 | 32))
     looks = annotation.get("/AP")

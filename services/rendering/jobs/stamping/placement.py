@@ -97,7 +97,7 @@ class _Pages:
         return [*(area_to_rectangle(area, page) for area in values), *stamps]
 
     def _drawn(self, page: VisiblePage, number: int) -> Cells:
-        """What is on the page as it looks."""
+        """Return what is on the page as it looks."""
         try:
             opened = self._document[number - 1]
             scale = _CELLS / max(float(opened.get_width()), float(opened.get_height()))

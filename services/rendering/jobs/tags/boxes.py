@@ -65,8 +65,8 @@ class Neighbours:
 def field_box(
     parsed: ParsedTag, lines: Sequence[Rectangle], visible: VisiblePage, neighbours: Neighbours
 ) -> Rectangle | None:
-    """Where the field goes, in upright points; None when the tag is not on the visible page. ``lines`` are the boxes of the
-    tag's text: one that is broken over lines is where most of it is, one that runs up or down the page is all of it."""
+    """Return where the field goes, in upright points; None when the tag is not on the visible page. ``lines`` are the boxes of
+    the tag's text: one that is broken over lines is where most of it is, one that runs up or down the page is all of it."""
     tag = parsed.tag
     line = _column(lines) or max(lines, key=lambda line_: line_.width)
     pixel = visible.width / TAG_PIXELS

@@ -167,7 +167,7 @@ def _lines(text: PageText, start: int, end: int) -> Iterator[TagLine]:
 
 
 def _behind(text: PageText, span: Span) -> tuple[float, float] | None:
-    """Where the last glyph of the line behind the tag stands."""
+    """Return where the last glyph of the line behind the tag stands."""
     start = span.ranges[-1][1]
     end = text.text.find("\n", start)
     rest = text.text[start : end if end >= 0 else len(text.text)].rstrip()
@@ -198,8 +198,8 @@ def _line_boxes(text: PageText, characters: Sequence[tuple[int, int]], visible: 
 
 
 def tag_areas(tag: FoundTag) -> Iterator[Area]:
-    """Where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart, or from their
-    boxes where they were not drawn in a row."""
+    """Yield where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart, or from
+    their boxes where they were not drawn in a row."""
     for box in tag.boxes if not tag.lines else ():
         more = 0.4 * min(box.width, box.height)
         around = Rectangle(box.left - more, box.bottom - more, box.right + more, box.top + more)

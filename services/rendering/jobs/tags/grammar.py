@@ -70,8 +70,8 @@ class NotATag(ValueError):
 
 
 def is_whole(text: str) -> bool:
-    """Whether the braces in ``text``, which stands between ``{{`` and ``}}``, pair up. Where they do not, the tag's own end is
-    missing (``{{Price;role=A} and interest ... }}``), and what follows is the document's text."""
+    """Return whether the braces in ``text``, which stands between ``{{`` and ``}}``, pair up. Where they do not, the tag's own
+    end is missing (``{{Price;role=A} and interest ... }}``), and what follows is the document's text."""
     depth = 0
     for brace in _BRACE.finditer(text):
         depth += 1 if brace[0] == "{" else -1
@@ -153,7 +153,7 @@ def as_type(parsed: ParsedTag, word: str) -> ParsedTag:
 
 
 def _finish(parsed: ParsedTag, word: str) -> None:
-    """What one attribute means depends on the type."""
+    """Read the attributes whose meaning depends on the type."""
     tag = parsed.tag
     if word == "datenow":
         tag.readonly = True

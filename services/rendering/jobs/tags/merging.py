@@ -85,7 +85,7 @@ def _read_as(parsed: ParsedTag, word: str) -> ParsedTag:
 
 
 def _take_over(field: TagField, tag: Tag, name: str) -> None:
-    """What a later tag says and no earlier one."""
+    """Take over what a later tag says and no earlier one."""
     if name in RULES:
         field.validation.update({name: tag.validation[name]} if name in tag.validation else {})
     elif name in tag.preferences:

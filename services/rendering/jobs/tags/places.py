@@ -61,8 +61,8 @@ class Places:
         return True
 
     def is_certain(self, behind: Iterable[Place]) -> bool:
-        """Whether the page can be changed without a doubt after ``mark_run``: nothing else stands where the tags stood, and the
-        text ``behind`` them is where it was measured, so it stays there."""
+        """Return whether the page can be changed without a doubt after ``mark_run``: nothing else stands where the tags stood,
+        and the text ``behind`` them is where it was measured, so it stays there."""
         if self._spoken or _is_unreadable(self.content):
             return False
         tolerance = _STAYED + self.rounding()
@@ -87,7 +87,7 @@ class Places:
         return True
 
     def rounding(self) -> float:
-        """How far pdfium may see text behind removed glyphs move."""
+        """Return how far pdfium may see text behind removed glyphs move."""
         cut = [sum(shown.removed) * shown.em * _WIDTH_ROUNDING for shown in self._shows]
         return min(max(cut, default=0.0), 0.9)
 
@@ -214,7 +214,8 @@ def _spoken(content: Content) -> Iterator[tuple[str, list[Glyphs]]]:
 
 
 def near(tags: Iterable[Sequence[Place]]) -> Callable[[Rectangle], bool]:
-    """Whether a rectangle touches the place of a tag; ``tags`` are the origins of their glyphs, or those at both ends."""
+    """Return whether a rectangle touches the place of a tag; ``tags`` are the origins of their glyphs, or those at both
+    ends."""
     boxes = []
     for origins in tags:
         if origins:

@@ -154,7 +154,7 @@ class _Page:
         self.erase(good)
 
     def is_intact(self, document: pdfium.PdfDocument, *, number: int | None = None) -> bool:
-        """Whether the page has all its text but the tags', where it was. The document has it as page ``number``."""
+        """Return whether the page has all its text but the tags', where it was. The document has it as page ``number``."""
         if self._remaining is None or not self.erased:
             return True
         with open_page_text(document, (number or self._number) - 1) as after:
@@ -191,7 +191,7 @@ class _Page:
 
 
 def _alone(pdf: pikepdf.Pdf, page: pikepdf.Page) -> bytes:
-    """What the page shows, as a document of its own, which is quicker to write and to read."""
+    """Return what the page shows, as a document of its own, which is quicker to write and to read."""
     content = pikepdf.Dictionary(Type=pikepdf.Name.Page, MediaBox=page.mediabox, Resources=page.obj["/Resources"])
     content["/Contents"] = page.obj["/Contents"]
     single = pikepdf.new()

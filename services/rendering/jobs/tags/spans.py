@@ -99,7 +99,7 @@ def _spans(text: ReadText, visible: VisiblePage, surroundings: Inert | None) -> 
 
 
 def _has_gaps(page: PageText, span: Span) -> bool:
-    """Whether something may stand between its characters that was drawn before or after them."""
+    """Return whether something may stand between its characters that was drawn before or after them."""
     for start, end in span.ranges:
         if page.text[start:end].isascii():
             if any(
@@ -113,8 +113,8 @@ def _has_gaps(page: PageText, span: Span) -> bool:
 
 
 def is_wrapped(text: ReadText, span: Span, visible: VisiblePage) -> bool:
-    """Whether the lines over which the tag's name or role is broken end where they must: the next word had no room there. A
-    line that ends earlier ends a paragraph, and what follows is the document's text."""
+    """Return whether the lines over which the tag's name or role is broken end where they must: the next word had no room
+    there. A line that ends earlier ends a paragraph, and what follows is the document's text."""
     if not _is_broken(text, span) and len(span.ranges) == 1:
         return True
     lines = [
@@ -151,7 +151,7 @@ def _box(text: ReadText, position: int, visible: VisiblePage) -> Rectangle | Non
 
 
 def _understood(text: ReadText, spans: Sequence[Span]) -> int:
-    """How well: what is no tag counts against it."""
+    """Return how well: what is no tag counts against it."""
     return sum(_verdict(parse_span, text, span) if span.problem is None else -1 for span in spans)
 
 
@@ -231,8 +231,8 @@ def _in_order(text: ReadText, surroundings: Inert | None) -> Iterator[Span]:
 
 
 def _is_mirrored(text: str, start: int) -> bool:
-    """Whether the rest of the line has braces that are mirrored, as on lines from right to left: then either pair may open, and
-    a tag ends on its line."""
+    """Return whether the rest of the line has braces that are mirrored, as on lines from right to left: then either pair may
+    open, and a tag ends on its line."""
     end = text.find("\n", start)
     kinds = "".join(brace[1] for brace in _BRACES.finditer(text, start, len(text) if end < 0 else end))
     return len(kinds) % 2 == 0 and kinds != "{}" * (len(kinds) // 2)
@@ -256,7 +256,7 @@ def _problem(text: str, start: int) -> str:
 
 
 def _is_broken(text: ReadText, span: Span) -> bool:
-    """Whether it is broken over lines."""
+    """Return whether it is broken over lines."""
     return any("\n" in text.text[start:end] for start, end in span.ranges)
 
 
@@ -310,7 +310,7 @@ def _is_pair(text: ReadText, start: int, end: int) -> bool:
 
 
 def _readings(text: ReadText, span: Span) -> Iterator[str]:
-    """What the tag may say, the likeliest first. A line's end was a blank or nothing, a hyphen there was one or not."""
+    """Yield what the tag may say, the likeliest first. A line's end was a blank or nothing, a hyphen there was one or not."""
     inside = "\n".join(text.text[start:end] for start, end in span.inside)
     loose = span.inside[0][0] - span.ranges[0][0] > 2  # The braces themselves are apart.
     if not loose and inside.isascii() and inside.isprintable():

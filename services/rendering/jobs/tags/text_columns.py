@@ -57,7 +57,7 @@ class Columns:
         self._stretches.append(_Stretch(position, position + 1, box))
 
     def leaves_column(self, start: int, end: int) -> bool:
-        """Whether the text from ``start`` to ``end`` jumps over a gap within a line."""
+        """Return whether the text from ``start`` to ``end`` jumps over a gap within a line."""
         passed = self._stretches[self._index(start) : self._index(end - 1) + 1]
         return any(
             one.is_on_line_of(other.box) for index, one in enumerate(passed) for other in passed[index + 1 : index + 3]

@@ -173,7 +173,7 @@ def _code(used: _Used, cluster: Cluster, is_backward: bool) -> int:
 
 
 def _table(used: _Used, cluster: Cluster, is_backward: bool) -> dict[_Key, int]:
-    """Where the code of a cluster is: a single character reads the same both ways."""
+    """Return where the code of a cluster is: a single character reads the same both ways."""
     return used.backward if is_backward and len(cluster.text) > 1 else used.codes
 
 

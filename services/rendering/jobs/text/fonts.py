@@ -171,7 +171,7 @@ class Font:
         return bytes(file.data), (box[0] * scale, box[1] * scale, box[2] * scale, box[3] * scale)
 
     def extents(self, glyph: int) -> tuple[int, int]:
-        """How far the ink reaches above and below the baseline; both 0 for a blank."""
+        """Return how far the ink reaches above and below the baseline; both 0 for a blank."""
         reach = self._extents.get(glyph)
         if reach is None:
             ink = self.shaper.get_glyph_extents(glyph)

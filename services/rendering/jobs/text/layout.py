@@ -254,7 +254,7 @@ def _baselines(
 
 
 def _vertical(valign: str, natural: float, height: float) -> float:
-    """How far the text's lower edge is above the box's."""
+    """Return how far the text's lower edge is above the box's."""
     return {"top": height - natural, "bottom": 0.0}.get(valign, (height - natural) / 2)
 
 

@@ -98,7 +98,7 @@ def paragraphs(text: str, face: Face) -> list[Paragraph]:
 
 
 def describe(character: str) -> str:
-    """How a refusal names a character: ``'€' (U+20AC EURO SIGN)``."""
+    """Return how a refusal names a character: ``'€' (U+20AC EURO SIGN)``."""
     name = unicodedata.name(character, "")
     shown = f"'{character}' " if character.isprintable() else ""
     return f"{shown}(U+{ord(character):04X}{' ' + name if name else ''})"
@@ -268,7 +268,7 @@ def _shape(text: str, font: Font, right_to_left: bool, language: str) -> list[Cl
 
 
 def _is_one_glyph(glyphs: list[tuple[int, int, int]]) -> bool:
-    """Whether a font can have them as one: HarfBuzz puts any number of marks, vowels or virama letters together."""
+    """Return whether a font can have them as one: HarfBuzz puts any number of marks, vowels or virama letters together."""
     return len(glyphs) <= _MOST_GLYPHS and all(max(abs(x), abs(y)) <= _FARTHEST for _, x, y in glyphs)
 
 

@@ -231,7 +231,7 @@ class _Sections:
         return [self._text(line, _QUIET, width, longest=600)]
 
     def _provider(self, document: SealedSummary, width: float) -> list[Block]:
-        """Who signed a document in place of this installation, or should have."""
+        """Return who signed a document in place of this installation, or should have."""
         if (signature := document.signature) is not None:
             certificate = x509.Certificate.load(signature.certificate)
             line = self._say(
@@ -288,7 +288,7 @@ class _Sections:
         return blocks
 
     def verification(self) -> list[Block]:
-        """How anybody can check it, with and without us."""
+        """Return how anybody can check it, with and without us."""
         with_stamps = any(event.event_type == "request_dutystamp" for event in self._request.trail)
         say = self._say
         seal_step = say(self._seal_step(), signer=self._seal.signer, issuer=self._seal.issuer)
@@ -313,7 +313,7 @@ class _Sections:
         return "verify.seal.provided" if is_provided else "verify.seal.step"
 
     def _page(self, width: float) -> list[Block]:
-        """Where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
+        """Return where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
         if not self._request.base_url:
             return []
         address = f"{self._request.base_url}/verify?submission={self._request.submission_id}"
@@ -359,7 +359,7 @@ class _Sections:
         return next((line for line in done if line.submitter_id == party.id), None)
 
     def _let_in_by(self, party: PartySummary) -> str:
-        """How this party was let in to the form that it completed. Lines of older versions do not say it."""
+        """Return how this party was let in to the form that it completed. Lines of older versions do not say it."""
         done = self._completion(party)
         ways = done.data.get("let_in_by") if done else None
         return ", ".join(filter(None, map(self._way, ways))) if isinstance(ways, list) else ""
@@ -370,7 +370,7 @@ class _Sections:
         return str(statement.get("words") or "") if isinstance(statement, dict) else ""
 
     def _verified(self, party: PartySummary, event_type: str) -> str:
-        """When this party passed a one-time code last before it was done; the event log has every time."""
+        """Return when this party passed a one-time code last before it was done; the event log has every time."""
         done = party.completed_at
         moments = [
             line.occurred_at
@@ -381,8 +381,8 @@ class _Sections:
         return self._say("evidence.by_code", moment=self._time(max(moments))) if moments else ""
 
     def _proofs(self, party: PartySummary) -> list[str]:
-        """Whom identity providers named when this party proved who it is, and how they were asked. What was proved before its
-        address was another one fills no field any more."""
+        """Return whom identity providers named when this party proved who it is, and how they were asked. What was proved
+        before its address was another one fills no field any more."""
         values = [entry for entry in self._request.values if entry.submitter_id == party.id and entry.value]
         fields = sum(entry.field.type is FieldType.VERIFICATION for entry in values)
         proofs = []
@@ -417,7 +417,7 @@ class _Sections:
         return sheets.stack([*rows, *waiting], gap=6)
 
     def _values(self, party: PartySummary) -> list[Block]:
-        """What the party filled in, two fields beside each other; pictures small, files by name and hash."""
+        """Return what the party filled in, two fields beside each other; pictures small, files by name and hash."""
         own_values = [
             entry
             for entry in self._request.values
@@ -500,8 +500,8 @@ class _Sections:
         return self._say(key) if key in self._messages else event.event_type.replace("_", " ").capitalize()
 
     def _whom(self, event: TrailEvent) -> list[str]:
-        """Whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the former: of
-        them it is what the parties are called today."""
+        """Return whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the
+        former: of them it is what the parties are called today."""
         party = event.data.get("party")
         sentences: list[str] = []
         if isinstance(party, dict):
@@ -530,7 +530,7 @@ class _Sections:
         return _joined(details)
 
     def _changes(self, event: TrailEvent) -> list[str]:
-        """What a line of a change says, each change in words."""
+        """Return what a line of a change says, each change in words."""
         changes = event.data.get("changes")
         named = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
         sentences = [sentence for change in named for sentence in self._change(change)]
@@ -558,7 +558,7 @@ class _Sections:
         return [self._became(label, before, after)]
 
     def _changed(self, key: str, group: str, name: str) -> str:
-        """What a line of a change calls what was changed."""
+        """Return what a line of a change calls what was changed."""
         if f"change.{key}" in self._messages:
             return self._say(f"change.{key}")
         return self._say(f"group.{group}", name=name) if f"group.{group}" in self._messages else key
@@ -601,7 +601,7 @@ class _Sections:
         return self._say("value.unnamed", kind=self._say(key) if key in self._messages else kind.value, number=number)
 
     def _way(self, entry: object) -> str:
-        """How somebody was let in, in words."""
+        """Return how somebody was let in, in words."""
         if not isinstance(entry, Mapping):
             return ""
         kind = str(entry.get("way"))

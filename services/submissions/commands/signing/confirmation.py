@@ -190,7 +190,7 @@ def asked_again(
 
 
 def ended(state: FormState) -> ConfirmationStep:
-    """What the page shows where no confirmation is under way."""
+    """Return what the page shows where no confirmation is under way."""
     return ConfirmationStep.COMPLETED if state is FormState.COMPLETED else ConfirmationStep.NONE
 
 
@@ -281,7 +281,7 @@ def _pending(submission: store.LoadedSubmission, order: CertsignOrder, at: datet
 
 
 def _signed(kept: KeptConfirmation) -> dict[str, Any]:
-    """What the trail says of the certificate."""
+    """Return what the trail says of the certificate."""
     signer = kept.signer
     if signer is None:
         return {"provider": kept.provider}

@@ -296,7 +296,7 @@ def received(
 
 
 def refusal_reason(text: str) -> str | None:
-    """Why somebody does not sign, as the sender reads it."""
+    """Return why somebody does not sign, as the sender reads it."""
     reason = addresses.text(text)
     if len(reason) > LONGEST_REASON:
         raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
@@ -304,13 +304,13 @@ def refusal_reason(text: str) -> str | None:
 
 
 def seen(submitter: SubmitterRow, visit: rpc.visit.Visit, now: datetime) -> None:
-    """Who acts has opened the form, whether or not the page could say so."""
+    """Note that the form was opened: who acts has done so, whether or not the page could say it."""
     submitter.opened_at = submitter.opened_at or now
     submitter.visit = visit_details(visit, submitter)
 
 
 def visit_details(visit: rpc.visit.Visit, submitter: SubmitterRow) -> dict[str, Any]:
-    """What the audit trail says of a visit; what this one does not say is kept from the last."""
+    """Return what the audit trail says of a visit; what this one does not say is kept from the last."""
     details = {
         "ip": (visit.ip or "")[:64],
         "user_agent": (addresses.name((visit.user_agent or "")[:250]) or ""),

@@ -76,7 +76,7 @@ def claim(session: Session, command: rpc.ClaimIdentityCheck, now: datetime) -> r
 
 
 def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: datetime) -> rpc.IdentityCheckFinished:
-    """What became of it. Only who claimed it gets here, once; on a form that is no longer open nothing happens."""
+    """Return what became of it. Only who claimed it gets here, once; on a form that is no longer open nothing happens."""
 
     def decide() -> rpc.IdentityCheckFinished:
         submission, row = identity_checks.locked(session, command.state_digest)

@@ -51,7 +51,7 @@ def start(session: Session, command: rpc.StartPhoneDrawing, site: Site, now: dat
 
 
 def look(session: Session, query: rpc.FindPhoneDrawing, site: Site, now: datetime) -> rpc.PhoneDrawing:
-    """How far it is, for the device that shows the form. Only reads."""
+    """Return how far it is, for the device that shows the form. Only reads."""
     row = phone_drawings.found(session, query.token_digest)
     submitter = session.get(SubmitterRow, row.submitter_id)
     if submitter is None or submitter.slug != query.slug:
@@ -72,7 +72,7 @@ def cancel(session: Session, command: rpc.CancelPhoneDrawing, site: Site, now: d
 
 
 def page(session: Session, query: rpc.FindPhonePage, now: datetime) -> rpc.PhonePage:
-    """What a telephone shows. Only reads: programs that preview links open them, too."""
+    """Return what a telephone shows. Only reads: programs that preview links open them, too."""
     row = phone_drawings.found(session, query.token_digest)
     submission = store.of_id(session, row.submission_id)
     return _page(submission, row, query.device_digest, now)

@@ -163,12 +163,12 @@ class _Contact:
 
     @property
     def shown(self) -> str:
-        """What whoever still has the old link is told of the person."""
+        """Return what whoever still has the old link is told of the person."""
         return self.name or one_time_codes.masked(one_time_codes.EMAIL, self.email)
 
 
 def _contact(command: rpc.ways.DelegateForm, submission: store.LoadedSubmission, submitter: SubmitterRow) -> _Contact:
-    """Who is to have the form. A number is taken only where a code is sent to it."""
+    """Return who is to have the form. A number is taken only where a code is sent to it."""
     try:
         email, name = addresses.email(command.email), addresses.name(command.name)
     except addresses.BadAddress as bad:
@@ -218,7 +218,7 @@ def _refuse_named(
     values: Mapping[str, Any],
     was_called: Mapping[str, Any],
 ) -> None:
-    """What others have signed may say who this party is: then it is nobody else any more."""
+    """Refuse where others have signed what says who this party is: then it is nobody else any more."""
     problems = Problems()
     is_called = filling.person(submission.row, submitter)
     changes.refuse_what_is_signed(

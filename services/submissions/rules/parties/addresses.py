@@ -37,8 +37,8 @@ def email(raw: str) -> str:
 
 
 def mailbox(address: str | None) -> str:
-    """What tells mailboxes apart: of A to Z the case does not count. Nothing else is folded: ``straße.de`` and ``strasse.de``
-    are two domains, and who reads the mail of one has proved nothing of the other."""
+    """Return what tells mailboxes apart: of A to Z the case does not count. Nothing else is folded: ``straße.de`` and
+    ``strasse.de`` are two domains, and who reads the mail of one has proved nothing of the other."""
     return (address or "").strip().translate(_A_TO_Z)
 
 
@@ -99,5 +99,5 @@ def web_url(raw: str | None) -> str | None:
 
 
 def searchable(*parts: str | None) -> str:
-    """What searches look through: lower-cased, one space between the parts."""
+    """Return what searches look through: lower-cased, one space between the parts."""
     return unicodedata.normalize("NFC", " ".join(part for part in parts if part)).lower()

@@ -15,18 +15,19 @@ _NEEDS_PHONE, _PASSED_BY_MAIL = "require_phone_2fa", "require_email_2fa"
 
 
 def may_delegate(preferences: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
-    """Whether signers may hand their form over: as the submission's ``preferences`` say, else the ``account``."""
+    """Return whether signers may hand their form over: as the submission's ``preferences`` say, else the ``account``."""
     return _allowed(ALLOW_DELEGATE, preferences, account)
 
 
 def needs_phone(preferences: Mapping[str, Any]) -> bool:
-    """Whether who takes a form over needs a number, for the code that the party has to pass."""
+    """Return whether who takes a form over needs a number, for the code that the party has to pass."""
     return bool(preferences.get(_NEEDS_PHONE))
 
 
 def may_return(preferences: Mapping[str, Any], account: Mapping[str, Any], confirmations: Iterable[Any]) -> bool:
-    """Whether signers may send the submission back. ``confirmations`` are those of its parties (``SubmitterRow.confirmation``):
-    what somebody has signed with their own certificate is a file by now, which nobody takes back."""
+    """Return whether signers may send the submission back. ``confirmations`` are those of its parties
+    (``SubmitterRow.confirmation``): what somebody has signed with their own certificate is a file by now, which nobody takes
+    back."""
     kept = [confirming.of(stored) for stored in confirmations]
     signed = any(one is not None and one.stage is confirming.Stage.SIGNED for one in kept)
     return not signed and _allowed(ALLOW_RETURN, preferences, account)
@@ -45,12 +46,13 @@ class Offering:
 
 
 def is_known(party: Any, *, by_link: bool) -> bool:
-    """Whether the sender, or somebody whom they let name others, has given this party's address, or a code was passed there."""
+    """Return whether the sender, or somebody whom they let name others, has given this party's address, or a code was passed
+    there."""
     return not by_link or bool(party.preferences.get(_PASSED_BY_MAIL))
 
 
 def address_for_link(party: Any, offering: Offering) -> str | None:
-    """Where the link is sent to who goes on later: only to an address that is known to be theirs."""
+    """Return where the link is sent to who goes on later: only to an address that is known to be theirs."""
     if not is_known(party, by_link=offering.by_link):
         return None
     return party.email or (party.phone if offering.account.get("sms_available") else None)

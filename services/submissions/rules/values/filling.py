@@ -29,7 +29,7 @@ class Signing:
 
 
 def person(submission: Any, submitter: Any) -> dict[str, Any]:
-    """What placeholders say of a party (rows): ``Signing.details``."""
+    """Return what placeholders say of a party (rows): ``Signing.details``."""
     details = {key: getattr(submitter, key) for key in ("role", "name", "email", "phone")}
     return {"id": submission.id, **details}
 
@@ -146,7 +146,7 @@ def refuse(faults: Faults) -> None:
 
 
 def label(field: FieldDefinition) -> str:
-    """What the signer knows the field by; a sentence about it begins so."""
+    """Return what the signer knows the field by; a sentence about it begins so."""
     return plain_title(field.title or "") or field.name or field.type.value
 
 

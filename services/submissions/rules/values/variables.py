@@ -21,10 +21,10 @@ def merged(command: NewSubmission, most_bytes: int) -> dict[str, Any]:
 
 
 def has_variables(template: TemplateSnapshot) -> bool:
-    """Whether the template has documents that are filled for each submission."""
+    """Return whether the template has documents that are filled for each submission."""
     return any(document.docx is not None for document in template.documents)
 
 
 def fill(command: NewSubmission, template: TemplateSnapshot, variables: dict[str, Any]) -> templates.FillTemplate:
-    """What the templates service is asked for then."""
+    """Return what the templates service is asked for then."""
     return templates.FillTemplate(actor=command.actor, id=template.id, variables=variables)
