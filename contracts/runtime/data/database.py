@@ -352,7 +352,6 @@ def make_engine(url: URL, pool_size: int = 10) -> Engine:
         pool_size=pool_size,
         max_overflow=0 if sqlite else pool_size,
         pool_timeout=10,
-        pool_pre_ping=not sqlite,
         hide_parameters=True,
         connect_args=(
             {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
@@ -365,8 +364,34 @@ def make_engine(url: URL, pool_size: int = 10) -> Engine:
         sa.event.listen(engine, "begin", _begin_sqlite)
     else:
         refuse_other_encodings(engine)
+        ask_the_rested(engine)
     sa.event.listen(engine, "before_cursor_execute", _refuse_undrawable_text)
     return engine
+
+
+_RESTED = 1.0
+"""Seconds after which a connection is asked whether it still leads to a server before it is used. To ask each time takes a
+third of what a small transaction does."""
+_RESTS_SINCE = "rests since"
+
+
+def ask_the_rested(engine: Engine) -> None:
+    """Have the pool connect anew, all of it, where a connection that has rested leads nowhere any more."""
+
+    def note(_connection: Any, record: Any) -> None:
+        record.info[_RESTS_SINCE] = time.monotonic()
+
+    def ask(connection: Any, record: Any, _proxy: Any) -> None:
+        since = record.info.get(_RESTS_SINCE)
+        if since is None or time.monotonic() - since < _RESTED:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise sa.exc.InvalidatePoolError from error
+
+    sa.event.listen(engine, "checkin", note)
+    sa.event.listen(engine, "checkout", ask)
 
 
 def refuse_other_encodings(engine: Engine) -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
@@ -20,6 +21,7 @@ import tests.support.services.specimens
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
 from contracts.runtime.bus.outbox import emit, first_time, once
+from contracts.runtime.data import database as connecting
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import (
     BigId,
@@ -378,6 +380,28 @@ def test_a_dead_server_is_unavailable_and_then_is_not(postgres: PrivatePostgres)
         connection.execute(sa.text(others))
     database.ping()
     killer.dispose()
+    database.dispose()
+
+
+def test_a_connection_that_has_rested_is_asked_before_it_is_used(
+    postgres: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write does not notice that all of them were cut while they rested; those that were just used are not asked."""
+    database = Database(postgres.new_database(), pool_size=3)
+    asked = []
+    ping = database.engine.dialect.do_ping
+    monkeypatch.setattr(database.engine.dialect, "do_ping", lambda connection: asked.append(1) or ping(connection))
+    monkeypatch.setattr(connecting, "_RESTED", 3600.0)
+    for _ in range(3):
+        database.ping()
+    assert asked == []
+    (own,) = database.read(lambda session: session.execute(sa.text("SELECT pg_backend_pid()")).one())
+    with psycopg.connect(database.url.set(drivername="postgresql").render_as_string(False)) as killer:
+        killer.execute("SELECT pg_terminate_backend(%s, 60000)", [own])
+    monkeypatch.setattr(connecting, "_RESTED", 0.0)
+    (other,) = database.write(lambda session: session.execute(sa.text("SELECT pg_backend_pid()")).one())
+    assert other != own
+    assert asked == [1]
     database.dispose()
 
 
