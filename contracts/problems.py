@@ -13,12 +13,19 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[dict[str, str]] = []
         self._message: str | None = None
+        self._counted: int | None = None
 
     def add(self, field: str, reason: str, message: str | None = None) -> None:
         """``reason`` continues the sentence that the path begins; ``message`` is said instead, where clients look for it."""
         self.found.append({"field": field, "reason": reason})
         if self._message is None:
             self._message = message or f"{field} {reason}"
+
+    def settle(self) -> None:
+        """Have the message count only what there is by now, if anything: clients know the sentence about it. What is looked at
+        afterwards is told beside it."""
+        if self.found and self._counted is None:
+            self._counted = len(self.found)
 
     def __bool__(self) -> bool:
         return bool(self.found)
@@ -27,7 +34,8 @@ class Problems:
         """Raises ServiceError("invalid") when there was any problem; the first one is the message."""
         if self._message is None:
             return
-        raise ServiceError("invalid", with_more(self._message, len(self.found)), list(self.found[:_SHOWN]))
+        count = len(self.found) if self._counted is None else self._counted
+        raise ServiceError("invalid", with_more(self._message, count), list(self.found[:_SHOWN]))
 
 
 def with_more(message: str, count: int) -> str:

@@ -69,6 +69,10 @@ class Question:
     entries: Sequence[Entry]
     parties: Sequence[rendering.PartySummary]
 
+    def without(self, paths: Collection[str]) -> "Question":
+        """The same but for the entries of these paths."""
+        return replace(self, entries=[entry for entry in self.entries if entry.path not in paths])
+
 
 def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) -> None:
     """Raises ServiceError naming each value that cannot be drawn, and why; before that each of ``texts`` (with its field) that

@@ -1,7 +1,7 @@
 """``dry_run``: what a creating call would make, with everything that it would be refused for. Nothing is stored."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from contracts.dry_run import DryRun, DryRunDocument, DryRunSubmitter
@@ -13,7 +13,7 @@ from services.submissions import bulk, fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.plan import Basis, Plan
-from services.submissions.planning.preparing import Preparer
+from services.submissions.planning.preparing import Preparer, check_texts
 
 
 def try_out(
@@ -24,25 +24,31 @@ def try_out(
     now: datetime,
     named: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
 ) -> DryRun:
-    """Refusals that name fields become ``problems``; pictures are fetched and drawn, and thrown away. Of several submissions in
-    one request all submitters are told; ``named`` gives the keys of one of them their names in the request."""
+    """Refusals that name fields become ``problems``, all of them: one does not keep the others from being looked for. Pictures
+    are fetched and drawn, and thrown away. Of several submissions in one request all submitters are told; ``named`` gives the
+    keys of one of them their names in the request."""
     basis = requests[0][1]
     problems = list(basis.problems) if isinstance(basis, Composition) else []
     plans: list[Plan] = []
     for number, (command, its_basis) in enumerate(requests):
-        try:
-            with named(number):
-                plan = creation.plan_submission(command, its_basis, limits, now)
-                plans.append(plan)
-                fitting.refuse(preparer.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
-                stamping.refuse(preparer.bus, command.dutystamp, its_basis.documents, plan.fields)
-                with stage() as files:
-                    preparer.prepare(files, plan.sources)
-        except ServiceError as refused:
-            if refused.code != "invalid":
-                raise
-            details = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
-            problems += details or [{"field": "", "reason": refused.message}]
+        telling = _Telling(problems, named, number)
+        plan: Plan | None = None
+        with telling.refusals():
+            plan, faults = creation.planned(command, its_basis, limits, now)
+            faults.refuse()
+            plans.append(plan)
+        if plan is None:
+            continue
+        with telling.refusals():
+            check_texts(preparer.bus, plan.texts)
+        with telling.refusals():
+            question = fitting.of_plan(plan, its_basis, command.account, now)
+            fitting.refuse(preparer.bus, question.without(telling.fields))
+        with telling.refusals():
+            stamping.refuse(preparer.bus, command.dutystamp, its_basis.documents, plan.fields)
+        for source in plan.sources[: limits.max_attachments]:
+            with telling.refusals(), stage() as files:
+                preparer.prepare(files, [source])
     problems = bulk.distinct(problems)
     fields = plans[0].fields if plans else basis.fields
     return DryRun(
@@ -61,6 +67,53 @@ def try_out(
         ],
         submitters=[submitter for plan in plans for submitter in _submitters(plan)],
     )
+
+
+def also_refused(
+    refused: ServiceError, command: NewSubmission, basis: Basis | None, limits: Limits, now: datetime
+) -> ServiceError:
+    """``refused`` is about what the submission is made from: the same with what is wrong with the request whatever that is.
+    ``basis`` None: nothing is known of its parties."""
+    nothing = Composition(parties=[], fields=[], documents=[])
+    try:
+        _, faults = creation.planned(command, basis or nothing, limits, now)
+    except ServiceError:
+        return refused
+    more = [fault for fault in faults.found if basis is not None or fault["field"] != creation.field_of(nothing)]
+    return ServiceError(refused.code, refused.message, [*refused.details, *more])
+
+
+class _Telling:
+    """Collects what one submission would be refused for in ``problems``; ``fields`` are those that it is about, called as the
+    submission itself calls them."""
+
+    def __init__(
+        self,
+        problems: list[dict[str, str]],
+        named: Callable[[int], contextlib.AbstractContextManager[None]],
+        number: int,
+    ) -> None:
+        self.fields: set[str] = set()
+        self._problems, self._named, self._number = problems, named, number
+
+    @contextlib.contextmanager
+    def refusals(self) -> Iterator[None]:
+        try:
+            with self._named(self._number), self._noting():
+                yield
+        except ServiceError as refused:
+            if refused.code != "invalid":
+                raise
+            details = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
+            self._problems += details or [{"field": "", "reason": refused.message}]
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except ServiceError as refused:
+            self.fields.update(str(detail.get("field", "")) for detail in refused.details)
+            raise
 
 
 def _submitters(plan: Plan) -> Iterable[DryRunSubmitter]:

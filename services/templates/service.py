@@ -54,7 +54,8 @@ class TemplatesService:
     def try_create(self, command: rpc.CreateTemplate) -> DryRun:
         self._refuse_early(command)
         with self._files() as files:
-            ready = self._prepared(command)
+            with trying.telling_of_names(command):
+                ready = self._prepared(command, trial=True)
             _throw_away(files, ready)
             return self.context.database.look_up(trying.create, command, ready, self.context.settings.limits())
 
@@ -78,7 +79,7 @@ class TemplatesService:
         domain.check_documents(count, limits)
         render = self._renderer(command.docx_variables or {})
         snapshots = [filling.filled(snapshot, render, limits) for snapshot in snapshots]
-        ready = self._prepared(command)
+        ready = self._prepared(command, trial=trial)
         return composing.composed(command, snapshots, ready, self._joiner.joined, limits, trial=trial)
 
     @handles(rpc.GET)
@@ -150,7 +151,7 @@ class TemplatesService:
         template = self.context.database.look_up(document_commands.present, command)
         document_commands.refuse_early(command, template)
         with self._files() as files:
-            ready = self._prepared_changes(command)
+            ready = self._prepared_changes(command, trial=True)
             _throw_away(files, [prepared for prepared in ready if prepared is not None])
             limits = self.context.settings.limits()
             exchange = document_commands.plan_exchange(command, template, ready, limits, trial=True)
@@ -186,19 +187,25 @@ class TemplatesService:
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()
 
-    def _prepared(self, intake: rpc.Intake) -> Sequence[preparing.Ready]:
-        return self._made_ready(preparing.sources(intake))
+    def _prepared(self, intake: rpc.Intake, *, trial: bool = False) -> Sequence[preparing.Ready]:
+        return self._made_ready(preparing.sources(intake), trial=trial)
 
-    def _prepared_changes(self, command: rpc.ChangeDocuments) -> Sequence[preparing.Ready | None]:
+    def _prepared_changes(
+        self, command: rpc.ChangeDocuments, *, trial: bool = False
+    ) -> Sequence[preparing.Ready | None]:
         """One for each entry; None where a document is removed."""
         sources = preparing.sources_of_changes(command.documents)
-        ready = iter(self._made_ready([source for source in sources if source is not None]))
+        ready = iter(self._made_ready([source for source in sources if source is not None], trial=trial))
         return [None if source is None else next(ready) for source in sources]
 
-    def _made_ready(self, sources: Sequence[preparing.Source]) -> Sequence[preparing.Ready]:
+    def _made_ready(self, sources: Sequence[preparing.Source], *, trial: bool) -> Sequence[preparing.Ready]:
         settings: Settings = self.context.settings
         return preparing.prepare(
-            self.context.bus, sources, concurrency=settings.prepare_concurrency, seconds=settings.prepare_seconds
+            self.context.bus,
+            sources,
+            concurrency=settings.prepare_concurrency,
+            seconds=settings.prepare_seconds,
+            trial=trial,
         )
 
     def _files(self) -> StagedFiles:

@@ -118,10 +118,14 @@ def folder_named(session: Session, name: str | None) -> Folder:
 def checked_names(name: str | None, external_id: str | None) -> tuple[str, str | None]:
     """A template's name (empty when there is none) and key, cleaned; raises ServiceError when they cannot be."""
     problems = Problems()
-    title = names.title(name or "", "name", problems)
-    key = names.key(external_id or "", "external_id", problems) or None
+    cleaned = cleaned_names(name, external_id, problems)
     problems.refuse()
-    return title, key
+    return cleaned
+
+
+def cleaned_names(name: str | None, external_id: str | None, problems: Problems) -> tuple[str, str | None]:
+    """As ``checked_names``, but what is wrong is added to ``problems``."""
+    return names.title(name or "", "name", problems), names.key(external_id or "", "external_id", problems) or None
 
 
 def announced(session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime) -> Template:

@@ -3,19 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from contracts.errors import invalid
+from contracts.errors import ServiceError, invalid
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
 from services.gateway.accounts import providers
 from services.gateway.accounts.providers import Providers
 from services.gateway.api.requests import bulk, files
-from services.gateway.api.requests.bodies import dry_run, external_id, filters, overrides, pick
+from services.gateway.api.requests.bodies import external_id, filters, overrides, pick
 from services.gateway.api.requests.context import GatewayContext, actor
 from services.gateway.api.requests.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.evidence import archive
 from services.gateway.evidence.archive import Archive
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Download, Exchange
+
+_SOMEBODY = "somebody@example.com"
+"""An address in the place of those that were refused, so that a dry run finds what else is wrong."""
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -47,13 +50,17 @@ async def created(context: GatewayContext, exchange: Exchange, template_id: int)
         return await _by_email(context, exchange, template_id)
     if mode == "submissions":
         return await _one_by_one(context, exchange, template_id)
-    call = rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
-    return await context.ask(call, exchange, template_id=template_id, **await draft_of(context, exchange.body))
+    call = rpc.TRY_CREATE if exchange.dry_run else rpc.CREATE
+    return await context.ask(call, exchange, template_id=template_id, **await draft_of(context, exchange))
 
 
 async def _by_email(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    addresses = bulk.addresses(exchange.body)
-    draft = await draft_of(context, {**exchange.body, "submitters": []})
+    try:
+        addresses = bulk.addresses(exchange.body)
+    except ServiceError as error:
+        exchange.refuse(error)
+        addresses = [_SOMEBODY]
+    draft = await draft_of(context, exchange, submitters=[])
     drafts = [{**draft, "submitters": [{"email": email}]} for email in addresses]
     return await _create_many(context, exchange, template_id, drafts)
 
@@ -63,7 +70,8 @@ async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: 
     account, configured = await context.account_and_providers()
     drafts = []
     for index, body in enumerate(bodies):
-        wishes = _wishes(context, configured, body, f"submissions[{index}]." if "dutystamp" in own_keys[index] else "")
+        path = f"submissions[{index}]." if "dutystamp" in own_keys[index] else ""
+        wishes = _wishes(context, configured, exchange, body, path)
         drafts.append({"account": account, **wishes, **_draft(body)})
     return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
@@ -73,9 +81,9 @@ async def _create_many(
 ) -> Any:
     """All of them, or what they would be. One alone is answered as such."""
     common = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
-    call = rpc.TRY_MANY if dry_run(exchange) else rpc.CREATE_MANY
+    call = rpc.TRY_MANY if exchange.dry_run else rpc.CREATE_MANY
     answer = await context.ask(call, exchange, submissions=[{**common, **draft} for draft in drafts], **more)
-    if dry_run(exchange):
+    if exchange.dry_run:
         return answer
     created = answer["data"]
     if len(created) == 1:
@@ -85,14 +93,14 @@ async def _create_many(
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+    async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await one_off(context, exchange, documents=await documents_of(uploads, body))
 
 
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     """Answers with the submitters (specification 4.3)."""
     body = exchange.body
-    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+    async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         submission = await one_off(context, exchange, documents=await documents_of(uploads, body), docx=True)
     return created_submitters(exchange, submission)
 
@@ -100,7 +108,8 @@ async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     if (exchange.body.get("dutystamp") or {}).get("enabled"):
         reason = "cannot be true: duty stamps are for PDF and DOCX documents"
-        raise invalid(f"dutystamp.enabled {reason}", "dutystamp.enabled", reason)
+        exchange.refuse(invalid(f"dutystamp.enabled {reason}", "dutystamp.enabled", reason))
+        exchange.body = {**exchange.body, "dutystamp": None}
     with place_of_html(exchange.body):
         return await one_off(context, exchange, html_documents=html_documents_of(exchange.body))
 
@@ -108,23 +117,32 @@ async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
 async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) -> Any:
     """The one-off submission that the body describes, made from these documents; or what it would be."""
     options = pick(exchange.body, "flatten", "remove_tags", "merge_documents", "template_ids")
-    call = rpc.TRY_ONE_OFF if dry_run(exchange) else rpc.CREATE_ONE_OFF
-    return await context.ask(call, exchange, **intake, **options, **await draft_of(context, exchange.body))
+    call = rpc.TRY_ONE_OFF if exchange.dry_run else rpc.CREATE_ONE_OFF
+    return await context.ask(call, exchange, **intake, **options, **await draft_of(context, exchange))
 
 
-async def draft_of(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that all ways of creating a submission have in common."""
+async def draft_of(context: GatewayContext, exchange: Exchange, **instead: Any) -> dict[str, Any]:
+    """Return the parameters that all ways of creating a submission have in common, with ``instead`` in place of what the body
+    has."""
+    body = {**exchange.body, **instead}
     account, configured = await context.account_and_providers()
-    return {"account": account, **_wishes(context, configured, body), **_draft(body)}
+    return {"account": account, **_wishes(context, configured, exchange, body), **_draft(body)}
 
 
-def _wishes(context: GatewayContext, configured: Providers, body: dict[str, Any], path: str = "") -> dict[str, Any]:
+def _wishes(
+    context: GatewayContext, configured: Providers, exchange: Exchange, body: dict[str, Any], path: str = ""
+) -> dict[str, Any]:
     """Return what a new submission asks of the account's providers. ``path`` is where in the request its ``dutystamp`` is."""
     enabled = (body.get("certsign") or {}).get("enabled")
     stamps = body.get("dutystamp") or {}
+    try:
+        order = providers.dutystamp_order(configured.dutystamp, stamps, context.link_secret, path)
+    except ServiceError as error:
+        exchange.refuse(error)
+        order = None
     return {
         "certsign": providers.certsign_wish(configured.certsign, enabled, context.link_secret),
-        "dutystamp": providers.dutystamp_order(configured.dutystamp, stamps, context.link_secret, path),
+        "dutystamp": order,
     }
 
 
@@ -139,7 +157,7 @@ def _draft(body: dict[str, Any]) -> dict[str, Any]:
 
 def created_submitters(exchange: Exchange, submission: dict[str, Any]) -> Any:
     """The answer of the calls that answer with submitters; a dry run is answered whole."""
-    return submission if dry_run(exchange) else submission["submitters"]
+    return submission if exchange.dry_run else submission["submitters"]
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:

@@ -7,7 +7,7 @@ from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
 from services.gateway.api import submissions as of_submissions
 from services.gateway.api.requests import files
-from services.gateway.api.requests.bodies import dry_run, external_id, filters, pick
+from services.gateway.api.requests.bodies import external_id, filters, pick
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.http.exchange import Exchange
@@ -26,14 +26,14 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "flatten", "remove_tags"), **external_id(body)}
-    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+    async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "remove_tags"), **external_id(body), "docx": True}
-    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+    async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
@@ -45,20 +45,20 @@ async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 def _create(exchange: Exchange) -> Rpc[Any, Any]:
-    return rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
+    return rpc.TRY_CREATE if exchange.dry_run else rpc.CREATE
 
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     chosen = {**pick(body, *rpc.MergeOptions.model_fields), **external_id(body)}
-    return await context.ask(rpc.TRY_MERGE if dry_run(exchange) else rpc.MERGE, exchange, **chosen)
+    return await context.ask(rpc.TRY_MERGE if exchange.dry_run else rpc.MERGE, exchange, **chosen)
 
 
 async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     entries = body.get("documents") or []
-    call = rpc.TRY_CHANGE_DOCUMENTS if dry_run(exchange) else rpc.CHANGE_DOCUMENTS
-    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+    call = rpc.TRY_CHANGE_DOCUMENTS if exchange.dry_run else rpc.CHANGE_DOCUMENTS
+    async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         texts = {i: entry["file"] for i, entry in enumerate(entries) if entry.get("file") and not entry.get("remove")}
         stored = await uploads.add({f"documents[{i}].file": text for i, text in texts.items()})
         uploaded = dict(zip(texts, stored, strict=True))
@@ -92,7 +92,7 @@ async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     chosen = pick(body, *rpc.TemplateOptions.model_fields)
     if body.get("documents"):
         chosen["document_names"] = [document.get("name") for document in body["documents"]]
-    call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE
+    call = rpc.TRY_CLONE if exchange.dry_run else rpc.CLONE
     return await context.ask(call, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
 
 

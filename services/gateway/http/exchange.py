@@ -1,12 +1,13 @@
 """The state of one HTTP request while it goes through the layers of the gateway."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
 
+from contracts.errors import ServiceError
 from contracts.types import Actor
 
 KEY = "countersign.exchange"
@@ -36,7 +37,10 @@ class Download:
 
 @dataclass(slots=True)
 class Exchange:
-    """Lives in the ASGI scope. Each layer fills in what it finds out: who asks, with what, and what the answer is."""
+    """Lives in the ASGI scope. Each layer fills in what it finds out: who asks, with what, and what the answer is.
+
+    ``refused`` is what a dry run is refused for by now: the body is what is left without that.
+    """
 
     request_id: str
     operation: str = ""
@@ -47,6 +51,31 @@ class Exchange:
     request: Request | None = None
     idempotency_key: str | None = None
     claim: Claim | None = None
+    refused: ServiceError | None = None
+
+    @property
+    def dry_run(self) -> bool:
+        """Is it only to be told what would be made?"""
+        return bool(self.arguments.get("dry_run"))
+
+    def refuse(self, error: ServiceError) -> None:
+        """Raise ``error``; in a dry run note it, if it is about what was sent, and go on: all that is wrong is told at once."""
+        if not self.dry_run or error.code != "invalid":
+            raise error
+        before = self.refused
+        self.refused = error if before is None else invalid_with(before, error.details)
+
+
+def invalid_with(refused: ServiceError, details: Iterable[dict[str, Any]]) -> ServiceError:
+    """``refused`` with further details, but for those of a place that it tells of itself, or of what is within one."""
+    told = {str(detail["field"]) for detail in refused.details if detail.get("field")}
+    more = [detail for detail in details if detail.get("field") and not _is_within(str(detail["field"]), told)]
+    return ServiceError(refused.code, refused.message, [*refused.details, *more])
+
+
+def _is_within(field: str, places: set[str]) -> bool:
+    """``submitters[0].fields[2].name`` is within ``submitters[0].fields`` and within itself."""
+    return any(field == place or field.startswith((f"{place}.", f"{place}[")) for place in places)
 
 
 def exchange_of(scope: Any) -> Exchange:

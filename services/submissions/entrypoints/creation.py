@@ -82,16 +82,20 @@ class Creation(Entrypoints):
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
-        template = self._template(command)
+        template = self._template(command, trial=True)
         with self._thrown_away(template):
             return trying.try_out(self._preparer, self._files, [(command, template)], self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
-        composition = self.context.bus.call(
-            templates.TRY_COMPOSE, one_off.compose_request(command, self.context.settings)
-        )
+        settings = self.context.settings
+        try:
+            composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.compose_request(command, settings))
+        except ServiceError as refused:
+            if refused.code != "invalid":
+                raise
+            raise trying.also_refused(refused, command, None, settings, now()) from refused
         with self._thrown_away(composition):
             return trying.try_out(self._preparer, self._files, [(command, composition)], self.context.settings, now())
 
@@ -143,12 +147,18 @@ class Creation(Entrypoints):
                     files.made(file)
             yield
 
-    def _template(self, command: rpc.CreateSubmission) -> TemplateSnapshot:
-        """The template, filled with the request's variables where its documents ask for some."""
-        template = self._snapshot(command)
+    def _template(self, command: rpc.CreateSubmission, *, trial: bool = False) -> TemplateSnapshot:
+        """The template, filled with the request's variables where its documents ask for some. With ``trial`` a refusal of these
+        names what else is wrong with the request."""
+        template, settings = self._snapshot(command), self.context.settings
         if template.archived or not variables.has_variables(template):
             return template
-        return self._filled(command, template, variables.merged(command, self.context.settings.max_values_bytes))
+        try:
+            return self._filled(command, template, variables.merged(command, settings.max_values_bytes))
+        except ServiceError as refused:
+            if not trial or refused.code != "invalid":
+                raise
+            raise trying.also_refused(refused, command, template, settings, now()) from refused
 
     def _templates(
         self, command: rpc.CreateSubmissions, requests: Sequence[rpc.CreateSubmission]

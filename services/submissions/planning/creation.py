@@ -1,6 +1,7 @@
 """What a request for a submission means (specification 4.3.1, 4.3.3), worked out before anything is done.
 
-``plan_submission`` checks everything that can be checked without asking anybody and raises one refusal that names all faults.
+``planned`` checks everything that can be checked without asking anybody; ``plan_submission`` raises one refusal that names all
+faults.
 The plan says what has to be prepared outside (``sources``, ``texts``); then one transaction writes it all.
 """
 
@@ -59,20 +60,25 @@ class Limits(Protocol):
 
 def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
+    plan, problems = planned(request, template, limits, now)
+    problems.refuse()
+    return plan
+
+
+def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> tuple[Plan, Problems]:
+    """The submission that ``request`` asks for, and all that is wrong with it; the plan is for looking at only, then. Raises
+    ServiceError when the request is too large to be looked at, or its caller may not ask."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
-    _check_basis(template, limits)
     problems = Problems()
+    _check_basis(template, limits, problems)
+    problems.settle()
     _check_count(request.submitters, limits, problems)
-    problems.refuse()
-    template, given_submitters = merging.merged(template, request.submitters, problems)
-    problems.refuse()
-    all_parties, given_submitters = roles.with_observers(template.parties, given_submitters)
-    template = template.model_copy(update={"parties": all_parties})
-    request = request.model_copy(update={"submitters": given_submitters})
-    parties = roles.matched(template.parties, request.submitters, problems)
-    problems.refuse()
-    inviters = invites.inviters(request.submitters, parties, problems)
+    problems.settle()
+    template, request, parties = _matched(template, request, problems)
+    problems.settle()
+    strangers = {party.uuid for party in parties} - {party.uuid for party in template.parties}
+    inviters = [None] * len(parties) if strangers else invites.inviters(request.submitters, parties, problems)
     names = labels(template.fields)
     of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
     given_preferences = preferences.checked(request.preferences, problems)
@@ -96,7 +102,7 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
         replace(draft, preferences={**draft.preferences, "send_sms": is_wanted}, invited_by=inviter)
         for draft, is_wanted, inviter in zip(drafts, by_sms, inviters, strict=True)
     ]
-    _check_invitees(submitters, overrides_of_all, problems)
+    _check_invitees(submitters, overrides_of_all, strangers, problems)
     agreements = [consent.text_to_draw(submitter.preferences, index) for index, submitter in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
@@ -113,17 +119,52 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
         + [source for submitter in submitters for source in submitter.branding.sources],
         texts=[text for overrides in overrides_of_all for text in overrides.texts]
         + [draft for draft in agreements if draft],
-        variables=variables.merged(request, limits.max_values_bytes),
+        variables=_variables(request, limits, problems),
         paths={uuid: path for overrides in overrides_of_all for uuid, path in overrides.paths.items()},
         certsign=_certsign(request.certsign, chosen, given_preferences, field_of(template), problems),
     )
+    if request.submitters and not strangers:
+        _check_somebody_acts(plan, problems)
     _check_whole(plan, limits, problems)
     _check_order(plan, problems)
     numbered = [(f"submitters[{index}]", submitter) for index, submitter in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     check_identity_available(plan.fields, field_of(template), request.account, problems)
-    problems.refuse()
-    return plan
+    return plan, problems
+
+
+def _matched(template: Basis, request: NewSubmission, problems: Problems) -> tuple[Basis, NewSubmission, list[Party]]:
+    """The template and the request with the parties as the request has them, and the party of each submitter. Where parties
+    cannot be told, nothing is judged that depends on them: strangers take their places."""
+    if not template.parties or not template.fields:
+        return template, *_strangers(request)
+    before = len(problems.found)
+    template, submitters = merging.merged(template, request.submitters, problems)
+    if len(problems.found) > before:
+        return template, *_strangers(request)
+    all_parties, submitters = roles.with_observers(template.parties, submitters)
+    template = template.model_copy(update={"parties": all_parties})
+    parties = roles.matched(all_parties, submitters, problems)
+    known = {party.uuid for party in all_parties}
+    submitters = [
+        submitter if party.uuid in known else roles.without_fields(submitter)
+        for submitter, party in zip(submitters, parties, strict=True)
+    ]
+    return template, request.model_copy(update={"submitters": submitters}), parties
+
+
+def _strangers(request: NewSubmission) -> tuple[NewSubmission, list[Party]]:
+    submitters = [roles.without_fields(submitter) for submitter in request.submitters]
+    return request.model_copy(update={"submitters": submitters}), [roles.stranger(one) for one in submitters]
+
+
+def _variables(request: NewSubmission, limits: Limits, problems: Problems) -> dict[str, Any]:
+    try:
+        return variables.merged(request, limits.max_values_bytes)
+    except ServiceError as refused:
+        for detail in refused.details:
+            problems.add(detail["field"], detail["reason"])
+        return {}
 
 
 def _certsign(
@@ -149,17 +190,18 @@ def _certsign(
     return wish.order
 
 
-def _check_basis(basis: Basis, limits: Limits) -> None:
+def _check_basis(basis: Basis, limits: Limits, problems: Problems) -> None:
     named = field_of(basis)
     if isinstance(basis, TemplateSnapshot) and basis.archived:
-        raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
-    if not basis.fields or not basis.parties:
+        problems.add(named, "is archived", "Template has been archived")
+    elif not basis.fields or not basis.parties:
         subject = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
         how = "has no fields: put tags into the document, or give `fields` with it"
-        raise ServiceError("invalid", f"{subject} contain fields", [{"field": named, "reason": how}])
-    if len(basis.fields) > limits.max_fields:
-        reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
-        raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
+        problems.add(named, how, f"{subject} contain fields")
+    elif len(basis.fields) > limits.max_fields:
+        reason = f"has more than {limits.max_fields} fields"
+        problems.add(named, reason, f"A submission can have at most {limits.max_fields} fields")
+        problems.refuse()
 
 
 def field_of(basis: Basis) -> str:
@@ -172,6 +214,7 @@ def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: P
         problems.add("submitters", "is required", "submitters is required")
     if len(submitters) > limits.max_submitters:
         problems.add("submitters", f"must not be more than {limits.max_submitters}")
+        problems.refuse()
 
 
 def _overrides(
@@ -268,10 +311,13 @@ def _acts_as(asked: str | None, own_types: Collection[FieldType], path: str, rol
 
 
 def _check_invitees(
-    submitters: Sequence[PlannedSubmitter], overrides_of_all: Sequence[Overrides], problems: Problems
+    submitters: Sequence[PlannedSubmitter],
+    overrides_of_all: Sequence[Overrides],
+    strangers: Collection[str],
+    problems: Problems,
 ) -> None:
     """Whoever invites must complete some day; files belong to a submitter, who is not there yet."""
-    viewers = {submitter.party.uuid for submitter in submitters if submitter.viewer}
+    viewers = {submitter.party.uuid for submitter in submitters if submitter.viewer}.difference(strangers)
     for index, (submitter, overrides) in enumerate(zip(submitters, overrides_of_all, strict=True)):
         if submitter.invited_by in viewers:
             problems.add(f"submitters[{index}].invite_by", "must be a role with fields")
@@ -333,9 +379,12 @@ def _check_order(plan: Plan, problems: Problems) -> None:
         problems.add("order" if plan.order is Order.RANDOM else "submitters", reason)
 
 
-def _check_whole(plan: Plan, limits: Limits, problems: Problems) -> None:
+def _check_somebody_acts(plan: Plan, problems: Problems) -> None:
     if all(submitter.viewer for submitter in plan.submitters):
         problems.add("submitters", "must have at least one role with fields", "No submitter has anything to fill in")
+
+
+def _check_whole(plan: Plan, limits: Limits, problems: Problems) -> None:
     check_size([{**s.values, "metadata": s.metadata} for s in plan.submitters], limits, problems)
     if len(plan.sources) > limits.max_attachments:
         problems.add("submitters", f"must not have more than {limits.max_attachments} files and pictures")

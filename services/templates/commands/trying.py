@@ -1,10 +1,14 @@
 """``dry_run``: what a creating call would make, with everything that it would be refused for. Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
 from contracts.dry_run import DryRun, DryRunDocument
+from contracts.errors import ServiceError
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
@@ -18,10 +22,23 @@ from services.templates.rules import domain
 from services.templates.rules.domain import Definition, Limits
 
 
+@contextmanager
+def telling_of_names(command: rpc.CreateTemplate) -> Iterator[None]:
+    """Have a refusal of the documents name what is wrong with the template's name and key, too."""
+    try:
+        yield
+    except ServiceError as refused:
+        problems = Problems()
+        if refused.code == "invalid":
+            store.cleaned_names(command.name, command.external_id, problems)
+        raise ServiceError(refused.code, refused.message, [*refused.details, *problems.found]) from refused
+
+
 def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready], limits: Limits) -> DryRun:
     """POST /templates/pdf and /html."""
     require_writer(command.actor)
-    title, external_id = store.checked_names(command.name, command.external_id)
+    problems = Problems()
+    title, external_id = store.cleaned_names(command.name, command.external_id, problems)
     row = queries.holder(session, external_id)
     if row is not None:
         require_owner(command.actor, row)
@@ -29,6 +46,7 @@ def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready]
     definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
+    definition = replace(definition, problems=[*problems.found, *definition.problems])
     return _told(name, definition, [prepared.stored for prepared in ready], report)
 
 

@@ -10,7 +10,7 @@ import time
 import unicodedata
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -138,12 +138,15 @@ def _of_html(page: HtmlDocumentInput, path: str, problems: Problems) -> Source:
     return Source(name, path, "html", _asks(rendering.PREPARE_HTML, html), position=page.position)
 
 
-def prepare(bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds: float) -> list[Ready]:
-    """All documents, prepared. Raises ServiceError naming the refused ones; ``seconds`` bounds the whole."""
+def prepare(
+    bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds: float, trial: bool = False
+) -> list[Ready]:
+    """All documents, prepared. Raises ServiceError naming the refused ones; ``seconds`` bounds the whole. After a refusal no
+    further document is begun, unless it is a ``trial``, which tells of all of them."""
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(max_workers=min(concurrency, len(documents)) or 1) as pool:
         running = [pool.submit(contextvars.copy_context().run, _one, bus, source, deadline) for source in documents]
-        wait(running, return_when=FIRST_EXCEPTION)
+        wait(running, return_when=ALL_COMPLETED if trial else FIRST_EXCEPTION)
         for future in running:
             future.cancel()
     _refuse(documents, running)

@@ -70,4 +70,4 @@ def test_an_override_without_older_names_is_as_it_was(validation: Any) -> None:
     ("arguments", "only_tried"), [({}, False), ({"dry_run": False}, False), ({"dry_run": True}, True)]
 )
 def test_a_request_may_be_only_tried(arguments: dict[str, Any], only_tried: bool) -> None:
-    assert bodies.dry_run(Exchange("r", arguments=arguments)) is only_tried
+    assert Exchange("r", arguments=arguments).dry_run is only_tried

@@ -67,3 +67,15 @@ def test_no_address_is_not_enough(body: dict[str, Any]) -> None:
     with pytest.raises(ServiceError) as caught:
         bulk.addresses(body)
     assert caught.value.details == [{"field": "emails", "reason": "is required"}]
+
+
+def test_each_address_that_is_none_is_named() -> None:
+    for given, fields in (
+        ("a@example.com, nobody; Bob <x>", ["emails", "emails"]),
+        (["nobody", "a@example.com", "Bob <x>"], ["emails[0]", "emails[2]"]),
+    ):
+        with pytest.raises(ServiceError) as caught:
+            bulk.addresses({"emails": given})
+        assert caught.value.message == "emails are invalid"
+        assert [detail["field"] for detail in caught.value.details] == fields
+        assert [detail["reason"].rpartition(": ")[2] for detail in caught.value.details] == ["nobody", "x"]

@@ -286,3 +286,49 @@ def test_conditions_survive() -> None:
     condition = Condition(field_uuid="a", action="checked")
     plan = planned({}, snapshot=template(field(uuid="a", type="checkbox"), field(conditions=[condition])))
     assert plan.fields[1].conditions == [condition]
+
+
+def fields_at_fault(*submitters: dict[str, Any], snapshot: Any = None, **more: Any) -> list[str]:
+    return [detail["field"] for detail in refused(*submitters, snapshot=snapshot, **more).details]
+
+
+def test_an_unknown_role_hides_nothing_else() -> None:
+    """What depends on the role is not judged: its values belong to nobody, and whoever it is may be the one who signs."""
+    wrong = {"role": "Byer", "email": "nobody", "phone": "12", "values": {"x": 1}, "fields": [{"name": "x"}]}
+    reader = {"role": "First Party", "fields": [{"name": "Nope"}]}
+    error = refused(wrong, reader, name="x" * 300, expire_at=NOW)
+    assert [detail["field"] for detail in error.details] == [
+        "submitters[0].role",
+        "submitters[1].fields[0].name",
+        "submitters[0].email",
+        "submitters[0].phone",
+        "name",
+        "expire_at",
+    ]
+    assert error.message == 'Unknown submitter role: Byer. Template defines ["First Party", "Second Party"]'
+    assert fields_at_fault({"role": "Byer"}, {"role": "Second Party", "invite_by": "Byer", "email": None}) == [
+        "submitters[0].role"
+    ]
+    assert fields_at_fault({"role": "Byer", "completed": True, "acts_as": "signer"}) == ["submitters[0].role"]
+
+
+def test_submitters_that_fit_no_role_hide_nothing_else() -> None:
+    late: dict[str, Any] = {"expire_at": NOW}
+    assert fields_at_fault({}, {}, {}, **late) == ["submitters", "expire_at"]
+    assert fields_at_fault({"role": "First Party"}, {"role": "first party"}, **late) == ["submitters", "expire_at"]
+    assert fields_at_fault(**late) == ["submitters", "expire_at"]
+    assert fields_at_fault({"roles": ["First Party", "Nobody"]}, **late) == ["submitters[0].roles", "expire_at"]
+
+
+def test_a_template_that_cannot_be_sent_hides_nothing_else() -> None:
+    archived = two_signers().model_copy(update={"archived": True})
+    error = refused({"email": "nobody"}, snapshot=archived)
+    assert error.message == "Template has been archived"
+    assert [detail["field"] for detail in error.details] == ["template_id", "submitters[0].email"]
+    empty = two_signers().model_copy(update={"fields": [], "parties": []})
+    assert fields_at_fault({"email": "nobody", "role": "Any"}, snapshot=empty) == ["template_id", "submitters[0].email"]
+
+
+def test_what_is_too_large_is_not_looked_at() -> None:
+    many = [{"email": "nobody"}] * (Limits().max_submitters + 1)
+    assert fields_at_fault(*many) == ["submitters"]

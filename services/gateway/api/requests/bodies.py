@@ -36,8 +36,3 @@ def _with_validation(entry: dict[str, Any]) -> dict[str, Any]:
     older = {"pattern": entry.get("validation_pattern"), "message": entry.get("invalid_message")}
     legacy = {key: value for key, value in older.items() if value}
     return {**entry, "validation": {**legacy, **(entry.get("validation") or {})}} if legacy else entry
-
-
-def dry_run(exchange: Exchange) -> bool:
-    """Is it only to be told what would be made?"""
-    return bool(exchange.arguments.get("dry_run"))

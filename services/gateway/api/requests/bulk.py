@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from contracts.errors import invalid
+from contracts.errors import ServiceError, invalid
 from contracts.formats.email_address import is_email
 
 MOST = 100
@@ -38,16 +38,22 @@ def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]
 
 
 def addresses(body: dict[str, Any]) -> list[str]:
-    """The addresses of ``emails`` (or ``email``), each once whatever its case. Raises ServiceError ``invalid``."""
+    """The addresses of ``emails`` (or ``email``), each once whatever its case. Raises ServiceError ``invalid`` that names each
+    that is none."""
     raw = body.get("emails") or body.get("email") or ""
     parts = raw if isinstance(raw, list) else re.split(r"[,;/\n]", raw)
     unique: dict[str, str] = {}
-    for part in parts:
+    faults: list[dict[str, str]] = []
+    for index, part in enumerate(parts):
         named = _NAMED.fullmatch(part.strip())
         for address in [named[1].strip()] if named else part.split():
-            if not is_email(address):
-                raise invalid("emails are invalid", "emails", "is not a list of e-mail addresses")
-            unique.setdefault(address.lower(), address)
+            if is_email(address):
+                unique.setdefault(address.lower(), address)
+            else:
+                field = f"emails[{index}]" if isinstance(raw, list) else "emails"
+                faults.append({"field": field, "reason": f"has what is no e-mail address: {address[:100]}"})
+    if faults:
+        raise ServiceError("invalid", "emails are invalid", faults[:MOST])
     if not unique:
         raise invalid("emails or email is required", "emails", "is required")
     if len(unique) > MOST:

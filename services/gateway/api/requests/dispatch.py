@@ -8,13 +8,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from contracts.errors import ServiceError
 from contracts.runtime.bus.caller import acting_for
 from services.gateway import api
 from services.gateway.api.requests import repeats
-from services.gateway.api.requests.bodies import dry_run
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.connexion_import import ROUTING_CONTEXT
-from services.gateway.http.exchange import Download, Exchange, exchange_of
+from services.gateway.http.exchange import Download, Exchange, exchange_of, invalid_with
 from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
@@ -54,8 +54,8 @@ class Dispatch:
     async def _handled(self, exchange: Exchange, caller: str) -> Any:
         handle = self._handlers[exchange.operation]
         with acting_for(caller):
-            if dry_run(exchange):
-                return await handle(self._context, exchange)  # may be repeated as it is
+            if exchange.dry_run:
+                return await _tried(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]
             return await repeats.once(self._context, exchange, caller, content, lambda: handle(self._context, exchange))
 
@@ -72,6 +72,22 @@ class Dispatch:
         while piece := await self._context.in_thread(_piece, file.chunks):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+async def _tried(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
+    """The answer to a dry run. What is refused before a service is asked is refused here, with all that the service says of the
+    remaining request: nobody mends one fault to be told of the next."""
+    try:
+        answer = await handle(context, exchange)
+    except ServiceError as error:
+        if exchange.refused is None:
+            raise
+        more = error.details if error.code == "invalid" else []
+    else:
+        if exchange.refused is None:
+            return answer
+        more = answer["problems"]
+    raise invalid_with(exchange.refused, more)
 
 
 def _piece(chunks: Iterator[bytes]) -> bytes:

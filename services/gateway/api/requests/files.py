@@ -39,15 +39,20 @@ class Uploads:
     async def add(self, texts: dict[str, str]) -> list[BlobRef]:
         """Store the files that the texts hold or name, by field, such as ``documents[0].file``; all are done when it returns.
 
-        ServiceError ``invalid`` or ``too_large`` names the first field at fault.
+        ServiceError ``invalid`` names each field at fault, ``too_large`` the first one.
         """
         results = await asyncio.gather(
             *(self._add(text, field) for field, text in texts.items()), return_exceptions=True
         )
-        for result in results:
-            if isinstance(result, BaseException):
-                await self.forget()  # no service has heard of them
-                raise result
+        faults = [result for result in results if isinstance(result, BaseException)]
+        if faults:
+            await self.forget()  # no service has heard of them
+            first, *others = faults
+            if isinstance(first, ServiceError) and first.code == "invalid":
+                alike = [other for other in others if isinstance(other, ServiceError) and other.code == first.code]
+                details = [detail for fault in (first, *alike) for detail in fault.details]
+                raise ServiceError(first.code, first.message, details) from first
+            raise first
         return [result for result in results if isinstance(result, BlobRef)]
 
     async def add_bytes(self, data: bytes, media_type: str) -> BlobRef:

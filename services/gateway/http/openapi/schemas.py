@@ -8,6 +8,7 @@ is put into words.
 import itertools
 import re
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 import jsonschema_rs
@@ -32,6 +33,15 @@ _REQUEST_FORMATS: dict[str, Callable[..., bool]] = {
 }
 _MOST_ERRORS = 20
 _LOOKED_AT = 50  # items of an array that are searched for errors: a hostile array would cost seconds
+STANDING_IN = "8b1d7c1e-trial"
+"""In the place of a name that is at fault: no role and no field is called so."""
+_STANDING_FOR = {
+    "email": "somebody@example.com",
+    "phone": "+14155550123",
+    "role": STANDING_IN,
+    "uuid": STANDING_IN,
+    "name": STANDING_IN,
+}
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*", re.ASCII)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -98,15 +108,32 @@ class BodySchema:
 
     def accept(self, body: Any) -> dict[str, Any]:
         """The body as the handlers get it. Raises ServiceError ``invalid`` that names every field at fault."""
+        accepted, errors = self._looked_at(body)
+        if errors:
+            raise refusal(self._schema, errors)
+        return accepted  # type: ignore[no-any-return]
+
+    def accept_for_trial(self, body: Any) -> tuple[dict[str, Any], ServiceError | None]:
+        """The body as ``accept`` gives it, or what is left of it without what is wrong, with what ``accept`` would raise: the
+        caller looks for more. Raises that itself where too little is left."""
+        accepted, errors = self._looked_at(body)
+        if not errors:
+            return accepted, None
+        refused = refusal(self._schema, errors)
+        remaining = convert(_without(accepted, errors), self._schema)
+        if not self._validator.is_valid(remaining):
+            raise refused
+        return remaining, refused
+
+    def _looked_at(self, body: Any) -> tuple[Any, list[Any]]:
         body = {} if body is None else body
         if self._wrapper is not None and isinstance(body, dict) and isinstance(inner := body.get(self._wrapper), dict):
             body = {**{key: value for key, value in body.items() if key != self._wrapper}, **inner}
         body = self._shape(body)
-        if not self._validator.is_valid(body):
-            body = convert(body, self._schema)
-            if not self._validator.is_valid(body):
-                raise refusal(self._schema, _errors(self._validator, body))
-        return body  # type: ignore[no-any-return]
+        if self._validator.is_valid(body):
+            return body, []
+        body = convert(body, self._schema)
+        return body, [] if self._validator.is_valid(body) else _errors(self._validator, body)
 
 
 def _shape(schema: dict[str, Any]) -> Callable[[Any], Any]:
@@ -174,6 +201,34 @@ def _errors(validator: jsonschema_rs.Draft7Validator, value: Any) -> list[Any]:
     except jsonschema_rs.ValidationError as error:
         return [error]
     raise AssertionError("refused without an error")
+
+
+def _without(body: Any, errors: Iterable[Any]) -> Any:
+    """A copy without the values that are at fault. Where their absence would be a fault too, something stands for them: what is
+    said of it then is about a place that has been told of."""
+    copy = deepcopy(body)
+    for error in errors:
+        place = [*error.instance_path, error.kind.value] if error.kind.name == "required" else [*error.instance_path]
+        container = copy
+        for step in place[:-1]:
+            container = container[step] if _has(container, step) else None
+        if not place or not isinstance(container, dict | list):
+            continue
+        last = place[-1]
+        if isinstance(container, list):
+            if _has(container, last):
+                container[last] = STANDING_IN
+        elif last in _STANDING_FOR:
+            container[last] = _STANDING_FOR[last]
+        else:
+            container.pop(last, None)
+    return copy
+
+
+def _has(container: Any, step: str | int) -> bool:
+    if isinstance(container, dict):
+        return step in container
+    return isinstance(container, list) and isinstance(step, int) and step < len(container)
 
 
 def _beginning(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client import Counter
 
+from contracts.errors import ServiceError
 from contracts.runtime.monitoring import observe
 from services.gateway.http import json_body
 from services.gateway.http.exchange import exchange_of
@@ -57,16 +58,19 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
             self._schema: schemas.BodySchema = once(bodies, schema, schemas.BodySchema)
 
         async def wrap_receive(self, receive: Receive, *, scope: Any) -> tuple[Receive, Any]:
-            raw = await read_body(receive)
+            raw, exchange = await read_body(receive), exchange_of(scope)
+            read = self._read_for_trial if exchange.dry_run else self._read
             if len(raw) > LARGE:
-                body = await asyncio.get_running_loop().run_in_executor(threads, self._read, raw)
+                exchange.body, exchange.refused = await asyncio.get_running_loop().run_in_executor(threads, read, raw)
             else:
-                body = self._read(raw)
-            exchange_of(scope).body = body
+                exchange.body, exchange.refused = read(raw)
             return receive, scope
 
-        def _read(self, raw: bytes) -> Any:
-            return self._schema.accept(json_body.loads(raw))
+        def _read(self, raw: bytes) -> tuple[Any, ServiceError | None]:
+            return self._schema.accept(json_body.loads(raw)), None
+
+        def _read_for_trial(self, raw: bytes) -> tuple[Any, ServiceError | None]:
+            return self._schema.accept_for_trial(json_body.loads(raw))
 
     class FormBody:
         """A form with a file goes to the handler as a stream, which checks each part as it comes."""

@@ -12,26 +12,37 @@ from contracts.types import ActsAs, Party
 def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], problems: Problems) -> list[Party]:
     """The party of each submitter: by ``uuid``, else by ``role`` whatever its case, else by its position.
 
-    Shorter than ``submitters`` only when a problem was added.
+    Where a problem was added, those whose party cannot be told are strangers (``stranger``).
     """
     named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
     if len(set(named)) < len(named):
         problems.add("submitters", "must have different roles", "role must be unique in `submitters`.")
-        return []
+        return [stranger(submitter) for submitter in submitters]
     if len(submitters) > len(parties):
         problems.add(
             "submitters", f"must not be more than {len(parties)}", "Defined more signing parties than in template"
         )
-        return []
+        return [stranger(submitter) for submitter in submitters]
     matches: list[Party] = []
     for index, submitter in enumerate(submitters):
         party = _party(parties, submitter, index, problems)
-        if party is None:
-            continue
         if party in matches:
             problems.add(f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`.")
-        matches.append(party)
+            party = None
+        matches.append(party or stranger(submitter))
     return matches
+
+
+def stranger(submitter: NewSubmitter) -> Party:
+    """A party that is none of the template, for a submitter whose party cannot be told: the rest of what is said of them is
+    looked at all the same."""
+    return Party(uuid=str(uuid4()), name=(submitter.role or "").strip())
+
+
+def without_fields(submitter: NewSubmitter) -> NewSubmitter:
+    """What can be judged of a submitter whose party cannot be told: not what depends on its fields."""
+    unknown = {"values": {}, "fields": [], "readonly_fields": [], "completed": False, "acts_as": None}
+    return submitter.model_copy(update=unknown)
 
 
 def _party(parties: Sequence[Party], submitter: NewSubmitter, index: int, problems: Problems) -> Party | None:

@@ -399,3 +399,49 @@ def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:
     assert [of_request.is_valid({}), of_answer.is_valid({})] == [False, True]
     assert [one.is_valid({"a": "", "required": True}) for one in (of_request, of_answer)] == [True, True]
     assert [of_answer.is_valid(bad) for bad in ({"a": 1}, {"required": 1}, [])] == [False, False, False]
+
+
+def trial(schema: str, body: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is left of the body, and the fields that it is refused for."""
+    remaining, refused = body_schema(schema).accept_for_trial(body)
+    return remaining, [detail["field"] for detail in refused.details] if refused else []
+
+
+def test_a_trial_goes_on_without_what_is_wrong() -> None:
+    good = {"email": "a@example.com", "order": 1}
+    assert trial(SUBMISSION, submission(submitters=[good])) == (submission(submitters=[good]), [])
+    wrong = {
+        "email": "nobody",
+        "phone": "x",
+        "order": "first",
+        "role": 7,
+        "readonly_fields": ["A", 1],
+        "send_sms": True,
+    }
+    body = submission(submitters=[good, wrong], expire_at="soon", name="Mine")
+    before = str(body)
+    remaining, fields = trial(SUBMISSION, body)
+    assert sorted(fields) == [
+        "expire_at",
+        "submitters[1].email",
+        "submitters[1].order",
+        "submitters[1].phone",
+        "submitters[1].readonly_fields[1]",
+        "submitters[1].role",
+    ]
+    first, second = remaining["submitters"]
+    assert first == good
+    assert set(second) == {"email", "phone", "role", "readonly_fields", "send_sms"}, (
+        "what stands for something is there"
+    )
+    assert second["readonly_fields"][0] == "A", "what follows in a list keeps its place"
+    assert (remaining["name"], "expire_at" in remaining) == ("Mine", False)
+    assert str(body) == before
+
+
+@pytest.mark.parametrize(
+    "body", [[], {}, submission(template_id="x"), submission(submitters=["a"]), submission(submitters=4)]
+)
+def test_a_trial_of_which_too_little_is_left_is_refused_at_once(body: Any) -> None:
+    with pytest.raises(ServiceError):
+        trial(SUBMISSION, body)

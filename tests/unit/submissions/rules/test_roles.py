@@ -13,9 +13,11 @@ PARTIES = [Party(uuid="1", name="Buyer"), Party(uuid="2", name=" Seller"), Party
 
 
 def taken(*submitters: dict[str, Any]) -> tuple[list[str], list[tuple[str, str]]]:
+    """The uuids of the parties; of a stranger it is the name with a question mark."""
     problems = Problems()
     found = matched(PARTIES, [NewSubmitter(**one) for one in submitters], problems)
-    return [party.uuid for party in found], [(one["field"], one["reason"]) for one in problems.found]
+    uuids = [party.uuid if party in PARTIES else f"{party.name}?" for party in found]
+    return uuids, [(one["field"], one["reason"]) for one in problems.found]
 
 
 @pytest.mark.parametrize(
@@ -36,11 +38,15 @@ def test_by_uuid_else_by_role_else_by_position(submitters: list[dict[str, Any]],
 @pytest.mark.parametrize(
     ("submitters", "uuids", "problem"),
     [
-        ([{}, {}, {}, {}], [], ("submitters", "must not be more than 3")),
-        ([{"role": "Buyer"}, {"role": " buyer"}], [], ("submitters", "must have different roles")),
-        ([{}, {"role": "Buyer"}], ["1", "1"], ("submitters[1].role", "is Buyer again")),
-        ([{"uuid": "9"}, {}], ["2"], ("submitters[0].uuid", "is not a role of the template")),
-        ([{}, {"role": "Notary"}], ["1"], ("submitters[1].role", 'must be one of "Buyer", " Seller", "Witness"')),
+        ([{}, {}, {}, {}], ["?"] * 4, ("submitters", "must not be more than 3")),
+        ([{"role": "Buyer"}, {"role": " buyer"}], ["Buyer?", "buyer?"], ("submitters", "must have different roles")),
+        ([{}, {"role": "Buyer"}], ["1", "Buyer?"], ("submitters[1].role", "is Buyer again")),
+        ([{"uuid": "9"}, {}], ["?", "2"], ("submitters[0].uuid", "is not a role of the template")),
+        (
+            [{}, {"role": "Notary"}],
+            ["1", "Notary?"],
+            ("submitters[1].role", 'must be one of "Buyer", " Seller", "Witness"'),
+        ),
     ],
 )
 def test_what_does_not_match(submitters: list[dict[str, Any]], uuids: list[str], problem: tuple[str, str]) -> None:
