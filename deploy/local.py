@@ -26,6 +26,7 @@ NODE_LOCKS = {
     ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "clients" / "published_clients",
     ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
     ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "axe",
+    ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "openapi",
 }
 """Where packages of npm go, and the folder of their lock."""
 

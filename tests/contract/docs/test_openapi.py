@@ -270,7 +270,7 @@ def test_generated_clients_have_a_name_for_everything() -> None:
                 look_below(child, f"{where}[]")
 
     def look_below(schema: dict[str, Any], where: str) -> None:
-        if (schema.get("type") == "object" or "enum" in schema) and schema.get("enum") != [True]:
+        if (schema.get("type") == "object" or "enum" in schema) and schema.get("enum") not in ([True], [None]):
             nameless.append(where)
         look(schema, where)
 
@@ -289,11 +289,20 @@ def test_generated_clients_have_a_name_for_everything() -> None:
 
 
 def test_null_is_said_where_a_schema_is_used() -> None:
-    """A component that may be null itself gets a second name, and ``nullable`` beside an enum without null in it is refused."""
+    """A component that may be null itself gets a second name; ``nullable`` beside an enum without null in it is refused, and
+    without a type beside it means nothing."""
     named = specification.published()["components"]["schemas"]
     values = {"FieldValue", "FieldValueInput"}  # unions without a class of their own
-    assert {name for name, schema in named.items() if schema.get("nullable")} == values
-    assert [node for node in _nodes(specification.published()) if node.get("nullable") and "enum" in node] == []
+    null = {"type": "string", "nullable": True, "enum": [None]}
+    assert {
+        name for name, schema in named.items() if schema.get("nullable") or null in schema.get("anyOf", ())
+    } == values
+    nullable = [node for node in _nodes(specification.published()) if node.get("nullable")]
+    assert [node for node in nullable if None not in node.get("enum", [None]) or "type" not in node] == []
+    assert named["NewSubmitter"]["properties"]["message"]["anyOf"] == [
+        {"$ref": "#/components/schemas/Message"},
+        null,
+    ]
 
 
 def test_what_is_sent_has_no_default() -> None:

@@ -15,6 +15,8 @@ from services.gateway.settings import Settings
 FILE = Path(__file__).parents[4] / "contracts" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete")
 _FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
+_NULL = {"type": "string", "nullable": True, "enum": [None]}
+"""The value null, as OpenAPI 3.0 can say it."""
 _OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
 
 
@@ -53,10 +55,13 @@ def published(settings: Settings | None = None) -> dict[str, Any]:
     """The document for readers and generators, as it is served.
 
     "One of these keys is required" stands in the description: as ``anyOf`` of ``required`` we check it, but generators make a
-    union without types of it. Formats that only we know, and what only our validators read, are left out.
+    union without types of it. Formats that only we know, and what only our validators read, are left out, and so are the shared
+    examples: they stand where they are used. ``nullable`` beside no ``type``, which means nothing in OpenAPI 3.0, is a choice
+    of null.
     """
     raw = _raw()
     copy: dict[str, Any] = _for_generators(_copied(raw, raw, settings, in_example=False))
+    del copy["components"]["examples"]
     return copy
 
 
@@ -129,6 +134,11 @@ def _for_generators(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     copy = {key: _for_generators(value) for key, value in node.items() if key not in _FOR_VALIDATORS}
+    if copy.get("nullable") is True and "type" not in copy:
+        del copy["nullable"]
+        alternatives = [{"allOf": copy.pop("allOf")}] if len(copy.get("allOf", ())) > 1 else copy.pop("allOf", [])
+        if alternatives := [*alternatives, *copy.get("anyOf", ())]:
+            copy["anyOf"] = [*alternatives, dict(_NULL)]
     if isinstance(copy.get("format"), str) and copy["format"] in _OUR_FORMATS:
         del copy["format"]
     choices = copy.get("anyOf")

@@ -1,0 +1,44 @@
+"""The document as it is served, judged by linters that we did not write."""
+
+from typing import Any
+
+import pytest
+
+from services.gateway.http.openapi import specification
+from tests.support.judges.openapi_linters import LINTERS, findings
+
+SLOPPY: dict[str, Any] = {
+    "openapi": "3.0.3",
+    "info": {"title": "Sloppy", "version": "1"},
+    "paths": {
+        "/things/{id}": {
+            "get": {
+                "responses": {"200": {"content": {"application/json": {"schema": {"nullable": True}, "example": 1}}}}
+            }
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[str]]]:
+    """One process for all: it takes most of its time to read the rules."""
+    documents = {"ours": specification.published(), "sloppy": SLOPPY}
+    return findings(tmp_path_factory.mktemp("linted"), documents)
+
+
+@pytest.mark.parametrize("linter", LINTERS)
+def test_nothing_is_found_in_our_document(told: dict[str, dict[str, list[str]]], linter: str) -> None:
+    assert told["ours"][linter] == []
+
+
+@pytest.mark.parametrize(
+    ("linter", "rules"),
+    [
+        ("redocly", {"struct", "path-parameters-defined", "operation-4xx-response"}),
+        ("spectral", {"path-params", "operation-operationId", "oas3-schema"}),
+    ],
+)
+def test_the_linters_find_what_is_wrong(told: dict[str, dict[str, list[str]]], linter: str, rules: set[str]) -> None:
+    found = {finding.partition(" ")[0] for finding in told["sloppy"][linter]}
+    assert rules <= found
