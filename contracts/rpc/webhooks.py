@@ -123,6 +123,16 @@ class FeedPage(Tolerant):
     pagination: Pagination
 
 
+class ReadFeedEnd(Tolerant):
+    """For who waits for events: whether there are new ones, whoever may see them."""
+
+
+class FeedEnd(Tolerant):
+    """``sequence`` of the last event of the log; 0 when there is none."""
+
+    sequence: int
+
+
 class DeliveryAttempt(Tolerant):
     attempted_at: Moment
     status: int | None = None
@@ -167,6 +177,7 @@ REMOVE = Rpc("webhooks", "remove", RemoveWebhook, Confirmation)
 TEST = Rpc("webhooks", "test", TestWebhook, Confirmation)
 EVENTS = Rpc("webhooks", "events", ListEvents, EventPage)
 FEED = Rpc("webhooks", "feed", ReadFeed, FeedPage)
+FEED_END = Rpc("webhooks", "feed_end", ReadFeedEnd, FeedEnd)
 DELIVERIES = Rpc("webhooks", "deliveries", ListDeliveries, Page[Delivery])
 REPLACE_SECRET = Rpc("webhooks", "replace_secret", ReplaceSecret, Webhook)
 REPLAY = Rpc("webhooks", "replay", ReplayEvents, Replayed)

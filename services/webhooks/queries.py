@@ -111,7 +111,7 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
         raise invalid(refused.reason, refused.field) from refused
     after = min(request.after or 0, LARGEST_ID)
     if after:
-        end = session.scalar(sa.select(sa.func.max(LoggedEvent.position))) or 0
+        end = feed_end(session).sequence
         if after > end:
             raise invalid(f"after is beyond the end of the log, which is {end}", "after", f"is greater than {end}")
     limit = max(1, min(request.limit, LARGEST_PAGE))
@@ -130,6 +130,11 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
     positions = list(session.scalars(wanted))
     rows = list(session.scalars(sa.select(LoggedEvent).where(position.in_(positions)).order_by(position)))
     return rpc.FeedPage(data=readable(rpc.FeedEvent, rows, _of_feed), pagination=Pagination.of(positions))
+
+
+def feed_end(session: Session) -> rpc.FeedEnd:
+    """The position of the last event of the log, which only rises."""
+    return rpc.FeedEnd(sequence=session.scalar(sa.select(sa.func.max(LoggedEvent.position))) or 0)
 
 
 def _close_until(session: Session, now: datetime) -> datetime:

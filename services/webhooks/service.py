@@ -56,6 +56,10 @@ class WebhooksService:
     def feed(self, request: rpc.ReadFeed) -> rpc.FeedPage:
         return self.context.database.read(queries.feed, request)
 
+    @handles(rpc.FEED_END)
+    def feed_end(self, _request: rpc.ReadFeedEnd) -> rpc.FeedEnd:
+        return self.context.database.read(queries.feed_end)
+
     @handles(rpc.DELIVERIES)
     def deliveries(self, request: rpc.ListDeliveries) -> Page[rpc.Delivery]:
         return self.context.database.read(queries.deliveries, request)

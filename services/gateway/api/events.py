@@ -5,12 +5,12 @@ from typing import Any
 
 from contracts.rpc import webhooks as rpc
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.api.requests.feed_watch import FeedWatch
 from services.gateway.http.exchange import Exchange
 
 MOST_WAITING = 100
-LOOK_AGAIN = 1.0
-"""Seconds between looks for who waits."""
 _places = asyncio.Semaphore(MOST_WAITING)
+_watch = FeedWatch()
 
 
 async def form(context: GatewayContext, exchange: Exchange) -> Any:
@@ -22,7 +22,7 @@ async def submission(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def feed(context: GatewayContext, exchange: Exchange) -> Any:
-    """With ``wait``, an answer that would be empty waits for the next event: the service is asked again and again.
+    """With ``wait``, an answer that would be empty waits for the next event: the service is asked again when its log has grown.
 
     No longer than work may go on when this process is to stop, and for MOST_WAITING callers at a time: others are answered at
     once.
@@ -33,12 +33,18 @@ async def feed(context: GatewayContext, exchange: Exchange) -> Any:
     chosen["kinds"] = [kind for kind in kinds if kind]
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
+    seen = _watch.seen
     page = await context.ask(rpc.FEED, exchange, **chosen)
     if page["data"] or _places.locked():
         return page
+
+    async def look() -> int:
+        return (await context.bus.call_async(rpc.FEED_END, rpc.ReadFeedEnd())).sequence
+
     async with _places:
         while not page["data"] and (left := end - clock()) > 0:
-            await asyncio.sleep(min(LOOK_AGAIN, left))
+            await _watch.moved(seen, look, left)
+            seen = _watch.seen
             page = await context.ask(rpc.FEED, exchange, **chosen)
     return page
 

@@ -105,3 +105,13 @@ def test_who_sees_what_and_what_is_left_of_the_erased(database: Database) -> Non
     assert ids(database, actor=VIEWER) == ["submission:1-1", "template:8-1"]
     database.write(commands.erase, "gone", Erased(submission_id=1), NOW)
     assert feed(database).data[0].data == {"id": 1, "erased": True}
+
+
+def test_the_end_of_the_feed_is_that_of_the_whole_log(database: Database) -> None:
+    """Whoever may see the events: who waits reads the feed when it has moved."""
+    ends = [database.read(queries.feed_end).sequence]
+    for number in (1, 2):
+        record(database, envelope(number, subject="submission:7"))
+        ends.append(database.read(queries.feed_end).sequence)
+    assert ends[0] == 0
+    assert ends[1:] == [each.sequence for each in feed(database).data]
