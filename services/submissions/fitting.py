@@ -70,7 +70,7 @@ class Question:
     parties: Sequence[rendering.PartySummary]
 
     def without(self, paths: Collection[str]) -> "Question":
-        """The same but for the entries of these paths."""
+        """Leave out the entries of these paths."""
         return replace(self, entries=[entry for entry in self.entries if entry.path not in paths])
 
 

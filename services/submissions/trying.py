@@ -72,7 +72,7 @@ def try_out(
 def also_refused(
     refused: ServiceError, command: NewSubmission, basis: Basis | None, limits: Limits, now: datetime
 ) -> ServiceError:
-    """``refused`` is about what the submission is made from: the same with what is wrong with the request whatever that is.
+    """Add to ``refused``, which is about what the submission is made from, what is wrong with the request whatever that is.
     ``basis`` None: nothing is known of its parties."""
     nothing = Composition(parties=[], fields=[], documents=[])
     try:

@@ -124,7 +124,7 @@ def checked_names(name: str | None, external_id: str | None) -> tuple[str, str |
 
 
 def cleaned_names(name: str | None, external_id: str | None, problems: Problems) -> tuple[str, str | None]:
-    """As ``checked_names``, but what is wrong is added to ``problems``."""
+    """Do as ``checked_names``, but add what is wrong to ``problems``."""
     return names.title(name or "", "name", problems), names.key(external_id or "", "external_id", problems) or None
 
 

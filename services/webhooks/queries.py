@@ -133,7 +133,7 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
 
 
 def feed_end(session: Session) -> rpc.FeedEnd:
-    """The position of the last event of the log, which only rises."""
+    """Tell the position of the last event of the log, which only rises."""
     return rpc.FeedEnd(sequence=session.scalar(sa.select(sa.func.max(LoggedEvent.position))) or 0)
 
 

@@ -55,7 +55,7 @@ class Exchange:
 
     @property
     def dry_run(self) -> bool:
-        """Is it only to be told what would be made?"""
+        """Tell whether only what would be made is to be told."""
         return bool(self.arguments.get("dry_run"))
 
     def refuse(self, error: ServiceError) -> None:
@@ -67,14 +67,15 @@ class Exchange:
 
 
 def invalid_with(refused: ServiceError, details: Iterable[dict[str, Any]]) -> ServiceError:
-    """``refused`` with further details, but for those of a place that it tells of itself, or of what is within one."""
+    """Add further details to ``refused``, but for those of a place that it tells of itself, or of what is within one."""
     told = {str(detail["field"]) for detail in refused.details if detail.get("field")}
     more = [detail for detail in details if detail.get("field") and not _is_within(str(detail["field"]), told)]
     return ServiceError(refused.code, refused.message, [*refused.details, *more])
 
 
 def _is_within(field: str, places: set[str]) -> bool:
-    """``submitters[0].fields[2].name`` is within ``submitters[0].fields`` and within itself."""
+    """Tell whether a field is within one of the places, or one of them: ``submitters[0].fields[2].name`` is within
+    ``submitters[0].fields``."""
     return any(field == place or field.startswith((f"{place}.", f"{place}[")) for place in places)
 
 

@@ -66,8 +66,8 @@ def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now
 
 
 def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> tuple[Plan, Problems]:
-    """The submission that ``request`` asks for, and all that is wrong with it; the plan is for looking at only, then. Raises
-    ServiceError when the request is too large to be looked at, or its caller may not ask."""
+    """Return the submission that ``request`` asks for, and all that is wrong with it; the plan is for looking at only, then.
+    Raises ServiceError when the request is too large to be looked at, or its caller may not ask."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
     problems = Problems()
@@ -134,8 +134,8 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
 
 
 def _matched(template: Basis, request: NewSubmission, problems: Problems) -> tuple[Basis, NewSubmission, list[Party]]:
-    """The template and the request with the parties as the request has them, and the party of each submitter. Where parties
-    cannot be told, nothing is judged that depends on them: strangers take their places."""
+    """Return the template and the request with the parties as the request has them, and the party of each submitter. Where
+    parties cannot be told, nothing is judged that depends on them: strangers take their places."""
     if not template.parties or not template.fields:
         return template, *_strangers(request)
     before = len(problems.found)

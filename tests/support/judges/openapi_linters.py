@@ -16,7 +16,7 @@ _SCRIPT = Path(__file__).parent / "openapi" / "lint.mjs"
 
 
 def findings(folder: Path, documents: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
-    """What each linter says of each of the documents, by their names. ``folder`` is where they are put; one Node.js reads all."""
+    """Return what each linter says of each of the documents, by their names. ``folder`` is where they are put; one Node.js reads all."""
     files = {name: folder / f"{name}.json" for name in documents}
     for name, file in files.items():
         file.write_text(json.dumps(documents[name]))

@@ -75,7 +75,7 @@ class Dispatch:
 
 
 async def _tried(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
-    """The answer to a dry run. What is refused before a service is asked is refused here, with all that the service says of the
+    """Answer a dry run. What is refused before a service is asked is refused here, with all that the service says of the
     remaining request: nobody mends one fault to be told of the next."""
     try:
         answer = await handle(context, exchange)

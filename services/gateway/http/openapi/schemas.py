@@ -114,8 +114,8 @@ class BodySchema:
         return accepted  # type: ignore[no-any-return]
 
     def accept_for_trial(self, body: Any) -> tuple[dict[str, Any], ServiceError | None]:
-        """The body as ``accept`` gives it, or what is left of it without what is wrong, with what ``accept`` would raise: the
-        caller looks for more. Raises that itself where too little is left."""
+        """Return the body as ``accept`` does, or what is left of it without what is wrong, with what ``accept`` would raise:
+        the caller looks for more. Raises that itself where too little is left."""
         accepted, errors = self._looked_at(body)
         if not errors:
             return accepted, None
@@ -204,8 +204,8 @@ def _errors(validator: jsonschema_rs.Draft7Validator, value: Any) -> list[Any]:
 
 
 def _without(body: Any, errors: Iterable[Any]) -> Any:
-    """A copy without the values that are at fault. Where their absence would be a fault too, something stands for them: what is
-    said of it then is about a place that has been told of."""
+    """Copy the body without the values that are at fault. Where their absence would be a fault too, something stands for them:
+    what is said of it then is about a place that has been told of."""
     copy = deepcopy(body)
     for error in errors:
         place = [*error.instance_path, error.kind.value] if error.kind.name == "required" else [*error.instance_path]

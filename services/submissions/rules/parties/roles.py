@@ -34,13 +34,13 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
 
 
 def stranger(submitter: NewSubmitter) -> Party:
-    """A party that is none of the template, for a submitter whose party cannot be told: the rest of what is said of them is
-    looked at all the same."""
+    """Make a party that is none of the template, for a submitter whose party cannot be told: the rest of what is said of them
+    is looked at all the same."""
     return Party(uuid=str(uuid4()), name=(submitter.role or "").strip())
 
 
 def without_fields(submitter: NewSubmitter) -> NewSubmitter:
-    """What can be judged of a submitter whose party cannot be told: not what depends on its fields."""
+    """Return what can be judged of a submitter whose party cannot be told: not what depends on its fields."""
     unknown = {"values": {}, "fields": [], "readonly_fields": [], "completed": False, "acts_as": None}
     return submitter.model_copy(update=unknown)
 
