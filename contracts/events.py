@@ -128,7 +128,8 @@ class HandedOver(Tolerant):
 class InvitationDue(Tolerant):
     """Invite this submitter now. ``invitation_id`` differs for each invitation asked for: one mail per id. ``handed_over``:
     another person was asked before, and has named this one. ``corrected``: they had it before, and it was sent back and
-    corrected since."""
+    corrected since. ``first_page``: the small picture of the document that the mail shows (rpc.rendering.DRAW_THUMBNAIL), when
+    whoever has the link sees the document at once. It may be gone by the time that the mail leaves."""
 
     invitation_id: str
     context: MailContext
@@ -138,10 +139,12 @@ class InvitationDue(Tolerant):
     needs_signature: bool = True
     handed_over: HandedOver | None = None
     corrected: bool = False
+    first_page: BlobRef | None = None
 
 
 class ReminderDue(Tolerant):
-    """Remind this submitter of their invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3."""
+    """Remind this submitter of their invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3. ``first_page``: as in
+    InvitationDue."""
 
     reminder_id: str
     number: int
@@ -149,6 +152,7 @@ class ReminderDue(Tolerant):
     submitter_id: int
     reply_to: str | None = None
     needs_signature: bool = True
+    first_page: BlobRef | None = None
 
 
 PHONE_OTP_WEBHOOK = "phone_otp_webhook"

@@ -139,7 +139,8 @@ class Account(Tolerant):
     an identity provider, and one that vouches for identities as a qualified electronic signature needs them (``qes``).
     ``frame_ancestors`` are the sites that may show signing pages in a frame, ``accent_color`` is that of buttons and links;
     only the gateway reads them. ``allow_to_delegate``: signers may hand their form over to somebody else, where a submission's
-    preferences do not say otherwise; ``allow_to_return``: they may send it back for correction.
+    preferences do not say otherwise; ``allow_to_return``: they may send it back for correction. ``first_page_in_mails``:
+    invitations and reminders show a small picture of the first page.
     """
 
     name: str = "Countersign"
@@ -170,6 +171,7 @@ class Account(Tolerant):
     accent_color: str = ""
     allow_to_delegate: bool = False
     allow_to_return: bool = False
+    first_page_in_mails: bool = True
 
 
 class Area(Tolerant):

@@ -116,6 +116,16 @@ class DrawPage(Tolerant):
     keep: bool = True
 
 
+THUMBNAIL_WIDTH, THUMBNAIL_HEIGHT, THUMBNAIL_BYTES = 240, 400, 25_000
+
+
+class DrawThumbnail(Tolerant):
+    """A small picture of the first page of a PDF, for mails: a PNG of 240 x 400 pixels and 25,000 bytes at most, in few
+    colours. What is longer is cut at the foot. Kept as pictures of pages are."""
+
+    file: BlobRef
+
+
 class ReadText(Tolerant):
     """The text of pages, ``first`` (from 1) and some that follow it: as many as are read quickly. The answer is JSON in the
     file store, kept as pictures of pages are: ``language`` of the document or null, and ``pages``, each with
@@ -565,6 +575,7 @@ PREPARE_DOCX = Rpc("rendering", "prepare_docx", PrepareDocx, PreparedDocument, t
 PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
 READ_TEXT = Rpc("rendering", "read_text", ReadText, BlobRef, timeout=25)
 DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
+DRAW_THUMBNAIL = Rpc("rendering", "draw_thumbnail", DrawThumbnail, BlobRef, timeout=2)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
 DRAW_SIGNATURE_STYLES = Rpc("rendering", "draw_signature_styles", DrawSignatureStyles, SignatureStyles, timeout=15)

@@ -103,7 +103,8 @@ def mark_sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep
     row.answer = answer
     if not keep_content:
         row.text = row.html = ""
-        row.links, row.files, row.unattached, row.logo = [], [], None, None
+        row.links, row.files, row.unattached = [], [], None
+        row.logo = row.first_page = None
     tell(session, MAIL_SENT, row, to=row.to_address, sent_at=at)
 
 
@@ -173,6 +174,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         files=[file.model_dump(mode="json") for file in mail.files],
         unattached=mail.unattached,
         logo=mail.logo.model_dump(mode="json") if mail.logo else None,
+        first_page=mail.first_page.model_dump(mode="json") if mail.first_page else None,
         expires_at=mail.expires_at,
         link_digest=replaced_links.digest(letter.slug),
         created_at=now,
@@ -183,7 +185,8 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
 def _forget(row: MailRow, now: datetime) -> None:
     row.key = f"erased {row.id}"
     row.to_name = row.to_address = row.subject = row.text = row.html = ""
-    row.reply_to, row.links, row.files, row.unattached, row.logo = [], [], [], None, None
+    row.reply_to, row.links, row.files, row.unattached = [], [], [], None
+    row.logo = row.first_page = None
     row.answer = row.last_error = None
     row.erased_at = now
     if row.state == "due":

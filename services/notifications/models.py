@@ -77,8 +77,8 @@ class OutgoingRow(DueRow):
 
 class MailRow(OutgoingRow, Base):
     """One mail to one recipient. ``files`` is JSON of MailedFile to attach; ``unattached`` holds the bodies with links
-    instead, for a server that calls the mail too large. ``logo`` is the BlobRef of the picture that the HTML shows.
-    ``file_kept`` until its file in the folder is gone, too.
+    instead, for a server that calls the mail too large. ``logo`` and ``first_page`` are the BlobRefs of the pictures that the
+    HTML shows. ``file_kept`` until its file in the folder is gone, too.
     """
 
     __tablename__ = "mails"
@@ -94,6 +94,7 @@ class MailRow(OutgoingRow, Base):
     files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
     logo: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    first_page: Mapped[dict[str, Any] | None] = mapped_column(Json)
     file_kept: Mapped[bool] = mapped_column(sa.Boolean)
 
     __table_args__ = (

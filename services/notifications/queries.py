@@ -72,9 +72,10 @@ def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
     return rpc.MailText.model_validate(_mail(row) | content)
 
 
-def logo(session: Session, mail_id: int) -> dict[str, Any] | None:
-    """The picture that a mail shows, as a BlobRef."""
-    return session.scalar(sa.select(MailRow.logo).where(MailRow.id == mail_id))
+def pictures(session: Session, mail_id: int) -> dict[str, dict[str, Any] | None]:
+    """The pictures that a mail shows, as BlobRefs, by the names that its HTML has for them."""
+    row = session.execute(sa.select(MailRow.logo, MailRow.first_page).where(MailRow.id == mail_id)).first()
+    return row._asdict() if row is not None else {}
 
 
 def erased_with_files(session: Session, now: datetime, limit: int = 500) -> dict[int, bool]:

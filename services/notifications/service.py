@@ -16,7 +16,7 @@ from services.notifications import commands, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.messages import composing
 from services.notifications.messages.composing import Mail
-from services.notifications.sending import logos, phone_messages
+from services.notifications.sending import inline_pictures, phone_messages
 from services.notifications.sending.mails import forget_files
 from services.notifications.settings import Settings
 
@@ -124,8 +124,8 @@ class NotificationsService:
         if self.context.settings.server is not None:
             raise not_found("Mail")
         mail = self.context.database.read(queries.mail, request)
-        logo = logos.data(self.context.blobs, self.context.database.read(queries.logo, request.id))
-        return mail.model_copy(update={"html": logos.within(mail.html, logo)})
+        pictures = inline_pictures.data(self.context.blobs, self.context.database.read(queries.pictures, request.id))
+        return mail.model_copy(update={"html": inline_pictures.within(mail.html, pictures)})
 
     @handles(rpc.LIST_PHONE_MESSAGES)
     def list_phone_messages(self, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:

@@ -188,6 +188,15 @@ class RenderingService:
             self.context.results.get(kind, digest, lambda: _one_file(drawn(PREFIX)), sources=sources)
         )
 
+    @handles(rpc.DRAW_THUMBNAIL)
+    def draw_thumbnail(self, request: rpc.DrawThumbnail) -> BlobRef:
+        def drawn() -> FreshResult:
+            picture = self.context.renderer.draw_thumbnail(self._fetch(request.file))
+            return _one_file(self.context.blobs.put(picture, PNG, PREFIX))
+
+        sha256 = request.file.sha256
+        return BlobRef.model_validate(self.context.results.get("thumbnail", sha256, drawn, sources=[sha256]))
+
     @handles(rpc.READ_TEXT)
     def read_text(self, request: rpc.ReadText) -> BlobRef:
         def read() -> FreshResult:

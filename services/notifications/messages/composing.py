@@ -59,8 +59,8 @@ _WITHOUT_ISOLATES = str.maketrans(dict.fromkeys(ISOLATES))
 
 @dataclass(frozen=True)
 class Mail:
-    """A letter with its words. ``unattached``: the words for when the files could not go along after all. ``logo`` is shown
-    in the HTML as ``cid:logo``. After ``expires_at`` it is of no use to anybody."""
+    """A letter with its words. ``unattached``: the words for when the files could not go along after all. ``logo`` and
+    ``first_page`` are shown in the HTML (``sending.inline_pictures``). After ``expires_at`` it is of no use to anybody."""
 
     letter: Letter
     sender_name: str
@@ -71,6 +71,7 @@ class Mail:
     files: Sequence[MailedFile] = ()
     unattached: dict[str, str] | None = None
     logo: BlobRef | None = None
+    first_page: BlobRef | None = None
     expires_at: datetime | None = None
 
 
@@ -81,14 +82,17 @@ def invitations(due: InvitationDue) -> list[Mail]:
         facts = _facts_for_signer(due, letter) | {"by": "", "reason": [], "corrected": due.corrected}
         if due.handed_over is not None:
             facts |= {"by": one_line(due.handed_over.by, 100), "reason": _lines(due.handed_over.reason)}
-        mail = _mail(letter, facts)
+        mail = replace(_mail(letter, facts), first_page=due.first_page)
         mails.append(_with_message(mail, due.message, due.context, facts))
     return mails
 
 
 def reminders(due: ReminderDue) -> list[Mail]:
     """Our text, whatever the invitation said."""
-    return [_mail(letter, _facts_for_signer(due, letter)) for letter in domain.reminder(due)]
+    return [
+        replace(_mail(letter, _facts_for_signer(due, letter)), first_page=due.first_page)
+        for letter in domain.reminder(due)
+    ]
 
 
 def completions(due: CompletionMails, most_bytes: int) -> list[Mail]:
@@ -240,6 +244,7 @@ def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[
         "name": letter.to_name,
         "link": letter.link,
         "does": _deed(due, letter.party),
+        "first_page": due.first_page,
         "expires": _expires(due.context, _language(due.context, letter.party)),
     }
 
@@ -283,7 +288,8 @@ def _with_message(mail: Mail, message: Message | None, context: MailContext, fac
     if not body:
         return replace(mail, subject=subject)
     content = markdown.render_body(body, variables)
-    facts = facts | {"link": "" if variables.names_link(body) else mail.letter.link, "subject": subject}
+    form = mail.letter.link
+    facts = facts | {"form": form, "link": "" if variables.names_link(body) else form, "subject": subject}
     return replace(
         mail,
         subject=subject,

@@ -20,7 +20,7 @@ from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.messages.composing import file_name
 from services.notifications.models import MailRow
-from services.notifications.sending import logos, mime
+from services.notifications.sending import inline_pictures, mime
 from services.notifications.sending.journal import Journal, Sent
 from services.notifications.settings import Settings
 
@@ -95,7 +95,7 @@ class Sending:
 
     def _message(self, row: MailRow) -> bytes:
         files = [MailedFile.model_validate(attachment) for attachment in row.files]
-        logo = logos.data(self._blobs, row.logo)
+        pictures = inline_pictures.data(self._blobs, {"logo": row.logo, "first_page": row.first_page})
         message = mime.build(
             mime.Envelope(
                 sender_name=row.sender_name,
@@ -109,12 +109,12 @@ class Sending:
                 thread=domain.thread_id(row.kind, row.submission_id, self._sender),
             ),
             row.text,
-            row.html if logo else logos.without(row.html),
+            inline_pictures.shown(row.html, pictures),
             [
                 mime.Attachment(file_name(attachment), attachment.file.media_type, self._blobs.get(attachment.file))
                 for attachment in files
             ],
-            logo,
+            pictures,
         )
         return signed(message, self._keys)
 

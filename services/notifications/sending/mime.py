@@ -1,6 +1,6 @@
 """A stored mail as the bytes that are sent (RFC 5322, RFC 2045 to 2049)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
@@ -75,9 +75,14 @@ class Envelope:
 
 
 def build(
-    envelope: Envelope, text: str, html: str, attachments: Sequence[Attachment] = (), logo: bytes | None = None
+    envelope: Envelope,
+    text: str,
+    html: str,
+    attachments: Sequence[Attachment] = (),
+    pictures: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """The whole mail: plain text and HTML of the same content, then the files. ``logo`` is the PNG that the HTML shows.
+    """The whole mail: plain text and HTML of the same content, then the files. ``pictures`` are the PNGs that the HTML shows,
+    by the name that it has for each after ``cid:`` (RFC 2392).
 
     Header values are made safe before they get here and once more by ``EmailMessage``, which refuses line breaks.
     """
@@ -98,9 +103,17 @@ def build(
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text, charset="utf-8", cte=_transfer_encoding(text))
     message.add_alternative(html, subtype="html", charset="utf-8", cte=_transfer_encoding(html))
-    if logo is not None and (body := message.get_body(("html",))) is not None:
+    for name, picture in (pictures or {}).items():
+        body = message.get_body(("related", "html"))  # the HTML alone, or with the pictures before this one
         assert isinstance(body, EmailMessage)
-        body.add_related(logo, maintype="image", subtype="png", cid="<logo>", disposition="inline", filename="logo.png")
+        body.add_related(
+            picture,
+            maintype="image",
+            subtype="png",
+            cid=f"<{name}>",
+            disposition="inline",
+            filename=f"{name.replace('_', '-')}.png",
+        )
     for file in attachments:
         main, _, sub = file.media_type.partition("/")
         message.add_attachment(file.data, maintype=main, subtype=sub, filename=file.filename)

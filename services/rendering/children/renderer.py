@@ -277,6 +277,13 @@ class Renderer:
     ) -> bytes:
         return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer, light)).data
 
+    def draw_thumbnail(self, data: bytes) -> bytes:
+        """The first page in small. Whoever asks goes on without it when it is late."""
+        with self._previews.turn(), for_caller("draw_thumbnail"):
+            return self._pool.run(
+                protocol.DRAW_THUMBNAIL, protocol.OneFile(data), seconds=PREVIEW_SECONDS, wait=PREVIEW_WAIT
+            ).data
+
     def read_text(self, data: bytes, first: int) -> protocol.TextRead:
         """Return what the pages show as text, from the page ``first`` on, as many as are read quickly."""
         with self._previews.turn():

@@ -543,6 +543,14 @@ def draw_page(request: protocol.DrawPage) -> OneFile:
     return OneFile(draw(request.data, request.page, request.width, request.boxes, request.footer, light=request.light))
 
 
+@protocol.DRAW_THUMBNAIL.done_by
+def draw_thumbnail(request: OneFile) -> OneFile:
+    """Draw a small picture of the first page."""
+    from services.rendering.jobs.previews.thumbnails import draw_thumbnail as draw
+
+    return OneFile(draw(request.data))
+
+
 @protocol.READ_TEXT.done_by
 def read_text(request: protocol.ReadText) -> protocol.TextRead:
     """Read what pages show as text."""

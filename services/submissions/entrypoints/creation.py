@@ -22,6 +22,7 @@ from services.submissions import bulk, fitting, stamping, trying
 from services.submissions.commands import submissions
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning import creation, one_off, plan
+from services.submissions.planning.first_pages import FirstPages
 from services.submissions.planning.preparing import adopted
 from services.submissions.rules.values import variables
 from services.submissions.storage.access import require_writer
@@ -32,6 +33,8 @@ R = TypeVar("R")
 
 class Creation(Entrypoints):
     """Calls of API users that make submissions, and their dry runs."""
+
+    first_pages = FirstPages()
 
     @handles(rpc.CREATE)
     def create(self, command: rpc.CreateSubmission) -> Submission:
@@ -74,6 +77,7 @@ class Creation(Entrypoints):
                     self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
                     stamping.refuse(self.context.bus, request.dutystamp, template.documents, plan.fields)
             prepared = bulk.prepare(self._preparer, files, command, plans)
+            self.first_pages.note(self.context.bus, zip(plans, snapshots, strict=True), requests[0].account)
             adopted_templates = [_with_adopted_documents(files, template) for template in snapshots]
             return rpc.Submissions(
                 data=self._write(bulk.create, requests, adopted_templates, plans, adopted(files, prepared))
@@ -120,6 +124,7 @@ class Creation(Entrypoints):
         self._refuse_misfits(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
         stamping.refuse(self.context.bus, command.dutystamp, basis.documents, plan.fields)
         prepared = self._preparer.prepare(files, plan.sources)
+        self.first_pages.note(self.context.bus, [(plan, basis)], command.account)
         adopted_basis = _with_adopted_documents(files, basis)
         return self._write(submissions.create, command, adopted_basis, plan, adopted(files, prepared))
 

@@ -1,6 +1,6 @@
 """What notifications gets: everything a mail says, so that it need not ask back. Masked values stay masked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,15 +17,19 @@ from contracts.events import (
 )
 from contracts.rpc.submissions.api import Message
 from contracts.runtime.clock import uuid7
-from contracts.types import Account, DocumentLink, FieldType
+from contracts.types import Account, DocumentLink, FieldDefinition, FieldType
 from services.submissions.evidence import statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.reading import present
 from services.submissions.rules import preferences
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import branding
+from services.submissions.storage import branding, one_time_codes
 from services.submissions.storage.store import LoadedSubmission
+
+FIRST_PAGE = "first_page"
+"""The key of a submission's ``details`` with the picture of its first page (``planning.first_pages``): the SHA-256 of the
+``document`` that it is of, and the ``picture``, a BlobRef."""
 
 
 def context(submission: LoadedSubmission, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
@@ -81,6 +85,25 @@ def sender_wants_mail(submission: LoadedSubmission) -> bool:
     return bool(submission.row.created_by_email and submission.row.details.get("send_email", True))
 
 
+def opens_at_once(preferences: Mapping[str, Any], fields: Iterable[FieldDefinition]) -> bool:
+    """Tell if whoever has the link sees the documents at once: no code is asked for. Where an identity is to be proved, the
+    sender does not want to rely on the link either."""
+    if any(preferences.get(preference) for preference in one_time_codes.REQUIRED_BY.values()):
+        return False
+    return all(field.type is not FieldType.VERIFICATION for field in fields)
+
+
+def first_page(submission: LoadedSubmission, submitter: SubmitterRow) -> BlobRef | None:
+    """The picture of the first page for this party's mail: there is one, it is of the document as it is now, and the link
+    would show no less."""
+    noted, documents = submission.row.details.get(FIRST_PAGE), submission.snapshot.documents
+    if noted is None or not documents or documents[0]["file"]["sha256"] != noted["document"]:
+        return None
+    if not opens_at_once(submitter.preferences, submission.fields_of(submitter)):
+        return None
+    return BlobRef.model_validate(noted["picture"])
+
+
 def invitation(
     submission: LoadedSubmission,
     submitter: SubmitterRow,
@@ -99,6 +122,7 @@ def invitation(
         message=Message.model_validate(message) if message else None,
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
         handed_over=handed_over,
+        first_page=first_page(submission, submitter),
     )
 
 

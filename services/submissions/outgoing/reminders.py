@@ -93,6 +93,7 @@ def remind(session: Session, reminder: ReminderRow, site: Site, now: datetime) -
         submitter_id=submitter.id,
         reply_to=submitter.preferences.get("reply_to"),
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
+        first_page=mails.first_page(submission, submitter),
     )
     emit(session, events.REMINDER_DUE, due, subject=f"submission:{submission.row.id}")
     return True

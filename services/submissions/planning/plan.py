@@ -40,7 +40,8 @@ class PlannedSubmitter:
 @dataclass(frozen=True)
 class Plan:
     """A submission as it will be stored. ``given_preferences`` are those of the request alone. ``details``: ``send_email``,
-    ``message``, ``reply_to``, ``bcc_completed``, ``completed_redirect_url``, as the submission itself has them."""
+    ``message``, ``reply_to``, ``bcc_completed``, ``completed_redirect_url``, as the submission itself has them, and
+    ``first_page`` (``first_pages``)."""
 
     name: str | None
     order: Order

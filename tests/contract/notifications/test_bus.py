@@ -19,11 +19,13 @@ from contracts.events import (
     INVITATION_DUE,
     LINK_MAIL_DUE,
     QUESTION_MAIL_DUE,
+    REMINDER_DUE,
     RETURNED_MAIL_DUE,
     SUBMISSION_ERASED,
     WRONG_RECIPIENT_MAIL_DUE,
     Erased,
     Event,
+    ReminderDue,
 )
 from contracts.rpc import notifications as rpc
 from contracts.runtime.bus.client import RpcClient
@@ -166,6 +168,39 @@ def test_events_become_mails_once_however_often_they_come(
     assert "due_work.attempted" in logs
     for secret in ("slug1", "signer1@example.com"):
         assert secret not in logs
+
+
+def test_the_first_page_comes_with_the_mail_and_keeps_none_when_it_is_gone(
+    stack: ExitStack, broker: PrivateBroker, server: MailServer, database_url: str, tmp_path: Path
+) -> None:
+    service = Running(
+        stack, broker.amqp_url, database_url, tmp_path, SMTP_URL=server.url, MAIL_FROM="sign@acme.example"
+    )
+    blobs = BlobStore.from_url(f"file://{tmp_path}/blobs")
+    there, gone = (blobs.put(data, "image/png", "rendering/") for data in (b"\x89PNG there", b"\x89PNG gone"))
+    blobs.delete(gone.key)
+    for number, picture in ((1, there), (2, gone), (3, None)):
+        due = letters.invitation(party(number), submitter_id=number, invitation_id=f"i-{number}", first_page=picture)
+        service.publish(INVITATION_DUE, due)
+    due = letters.invitation(party(4), submitter_id=4, first_page=there)
+    reminded = ReminderDue(**{**dict(due), "reminder_id": "r-1", "number": 1})
+    service.publish(REMINDER_DUE, reminded)
+    wait_until(lambda: len(server.received) == 4, what="four mails")
+    shown = {}
+    for address, message in server.received:
+        body = message.get_body(("html",))
+        assert body is not None
+        html = body.get_content()
+        shown[address] = [part.get_content() for part in message.walk() if part["Content-ID"] == "<first_page>"]
+        assert ('src="cid:first_page"' in html) == bool(shown[address])
+        assert "<img" not in html or html.count("<img") == 1
+    with_it = [b"\x89PNG there"]
+    assert shown == {
+        "signer1@example.com": with_it,
+        "signer2@example.com": [],
+        "signer3@example.com": [],
+        "signer4@example.com": with_it,
+    }
 
 
 def test_killed_while_sending_every_mail_arrives_and_repeats_can_be_told(

@@ -265,6 +265,18 @@ def test_a_light_picture_is_kept_beside_the_png(service: Running) -> None:
         assert (picture.format, picture.width) == ("WEBP", 300)
 
 
+def test_a_first_page_in_small_is_drawn_once(service: Running) -> None:
+    request = rendering.DrawThumbnail(file=service.upload(contract_pdf(2)))
+    one, again = (service.client.call(rendering.DRAW_THUMBNAIL, request) for _ in range(2))
+    assert one == again
+    assert one.media_type == "image/png"
+    with Image.open(io.BytesIO(service.blobs.get(one))) as picture:
+        assert (picture.format, picture.mode, picture.width) == ("PNG", "P", 240)
+    with pytest.raises(ServiceError) as refused:
+        service.client.call(rendering.DRAW_THUMBNAIL, rendering.DrawThumbnail(file=service.upload(b"no PDF at all")))
+    assert refused.value.status < 500
+
+
 def test_text_is_read_once(service: Running) -> None:
     request = rendering.ReadText(file=service.upload(contract_pdf(2)), first=2)
     one, again = (service.client.call(rendering.READ_TEXT, request) for _ in range(2))

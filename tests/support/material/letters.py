@@ -54,11 +54,16 @@ def context(*parties: Recipient, **more: Any) -> MailContext:
 def invitation(
     *parties: Recipient, message: Message | None = None, invitation_id: str = "i-1", **more: Any
 ) -> InvitationDue:
-    due = {key: more.pop(key) for key in ("reply_to", "needs_signature", "submitter_id") if key in more}
+    due = {key: more.pop(key) for key in ("reply_to", "needs_signature", "submitter_id", "first_page") if key in more}
     wanted = {"invitation_id": invitation_id, "submitter_id": 1, "message": message, "context": context(*parties)}
     if "context" in more or more:
         wanted["context"] = context(*parties, **more)
     return InvitationDue(**(wanted | due))
+
+
+def thumbnail(sha256: str = "0" * 64, key: str = "rendering/thumbnail") -> BlobRef:
+    """The small picture of a first page, as rendering names it."""
+    return BlobRef(key=key, sha256=sha256, size=10, media_type="image/png")
 
 
 def file(name: str, size: int = 1000, key: str | None = None) -> MailedFile:

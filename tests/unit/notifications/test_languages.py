@@ -24,6 +24,7 @@ from tests.support.material.letters import (
     party,
     question,
     sent_back,
+    thumbnail,
     wrong_recipient,
 )
 from tests.unit.notifications.test_letters import code_due
@@ -78,6 +79,7 @@ def every_mail(lang: str | None, locale: str, name: str = "Bo") -> dict[str, Mai
     copy, to_sender = composing.completions(done, 10**9)[0], composing.completions(done, 10**9)[-1]
     return {
         "invitation": composing.invitations(asked)[0],
+        "invitation with a picture": composing.invitations(asked.model_copy(update={"first_page": thumbnail()}))[0],
         "invitation to fill in": composing.invitations(filled)[0],
         "reminder": composing.reminders(reminder)[0],
         "reminder to fill in": composing.reminders(again)[0],

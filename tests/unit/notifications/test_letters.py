@@ -25,6 +25,7 @@ from contracts.events import (
     WebhookDisabled,
 )
 from contracts.formats.one_time_code import code_of
+from contracts.rpc.submissions.api import Message
 from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter
@@ -42,6 +43,7 @@ from tests.support.material.letters import (
     party,
     question,
     sent_back,
+    thumbnail,
     wrong_recipient,
 )
 
@@ -461,6 +463,27 @@ def test_a_party_s_mails_show_the_company_that_asks_them() -> None:
     )
     assert [(one.sender_name, one.logo) for one in (mail, copied)] == [("Bank of Acme", logo)] * 2
     assert (others.sender_name, others.logo) == ("Acme Ltd", None)
+
+
+def test_invitations_and_reminders_show_the_first_page() -> None:
+    due = invitation(party(1), first_page=thumbnail(), submission_name='Lease "2026" <b>')
+    reminder = ReminderDue(**{**dict(due), "reminder_id": "r-1", "number": 1})
+    for mail in (
+        *composing.invitations(due),
+        *composing.reminders(reminder),
+        *composing.invitations(due.model_copy(update={"message": Message(body="Sign here: {{submitter.link}}")})),
+    ):
+        assert mail.first_page == thumbnail()
+        shown = re.findall(r"<!--first_page-->(.*?)<!--/first_page-->", mail.html, re.DOTALL)
+        (attributes,) = re.findall(r"<img ([^>]*)>", shown[0])
+        assert 'src="cid:first_page"' in attributes
+        assert 'alt="First page of “Lease &#34;2026&#34; &lt;b&gt;”"' in attributes
+        assert re.findall(r'href="([^"]*)"', shown[0]) == ["https://sign.example.com/s/slug1"]
+        assert "First page" not in mail.text
+    (plain,) = composing.invitations(invitation(party(1)))
+    assert (plain.first_page, "first_page" in plain.html) == (None, False)
+    (later,) = composing.links("e-1", link())
+    assert (later.first_page, "first_page" in later.html) == (None, False)
 
 
 def test_whoever_has_no_name_is_called_something() -> None:

@@ -56,21 +56,28 @@ def test_a_mail_says_the_same_in_text_and_in_html() -> None:
     assert message["Reply-To"] is None
 
 
-def test_files_and_the_logo_go_along() -> None:
+def test_files_and_the_pictures_go_along() -> None:
     files = [
         Attachment("Lease.pdf", "application/pdf", b"%PDF-1"),
         Attachment("Räumung.pdf", "application/pdf", b"%PDF-2"),
     ]
-    message = read(build(envelope(), "text", '<img src="cid:logo">', files, b"\x89PNG"))
+    pictures = {"logo": b"\x89PNG 1", "first_page": b"\x89PNG 2"}
+    html = '<img src="cid:logo"><img src="cid:first_page">'
+    message = read(build(envelope(), "text", html, files, pictures))
     attached = list(message.iter_attachments())
     assert [(file.get_filename(), file.get_content_type()) for file in attached] == [
         ("Lease.pdf", "application/pdf"),
         ("Räumung.pdf", "application/pdf"),
     ]
     assert [file.get_content() for file in attached] == [b"%PDF-1", b"%PDF-2"]
-    (logo,) = [part for part in message.walk() if part.get_content_type() == "image/png"]
-    assert (logo["Content-ID"], logo.get_content_disposition()) == ("<logo>", "inline")
-    assert logo.get_payload(decode=True) == b"\x89PNG"
+    found = [part for part in message.walk() if part.get_content_type() == "image/png"]
+    assert [(part["Content-ID"], part.get_content_disposition(), part.get_filename()) for part in found] == [
+        ("<logo>", "inline", "logo.png"),
+        ("<first_page>", "inline", "first-page.png"),
+    ]
+    assert [part.get_payload(decode=True) for part in found] == list(pictures.values())
+    related = part_of(message, "related")
+    assert [part.get_content_type() for part in related.iter_parts()] == ["text/html", "image/png", "image/png"]
 
 
 @pytest.mark.parametrize(
