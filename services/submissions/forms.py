@@ -251,7 +251,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     returner = next((submitter for submitter in opened.submitters if submitter.id == told.get("submitter_id")), None)
     return rpc.form.SigningForm(
         state=opened.state.value,
-        submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
+        submission_name=present.called(row, opened.snapshot),
         account_name=brand.name,
         logo_url=links.to(brand.logo, "logo.png") if brand.logo else None,
         submission_id=row.id,

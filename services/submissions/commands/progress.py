@@ -18,7 +18,7 @@ from contracts.rpc.submissions.form import Done
 from contracts.runtime.bus.outbox import emit
 from contracts.types import Account
 from services.submissions.outgoing.announce import Announcement, announce
-from services.submissions.reading import progress
+from services.submissions.reading import present, progress
 from services.submissions.rules import domain
 from services.submissions.rules.domain import Refused
 from services.submissions.rules.parties import addresses
@@ -63,7 +63,7 @@ def send_code(session: Session, command: rpc.SendProgressCode, site: Site, now: 
                 to=email,
                 to_name=_name(submission, email, command),
                 submission_id=submission.row.id,
-                submission_name=present_name(submission),
+                submission_name=present.called(submission.row, submission.snapshot),
                 account_name=account.company_name or account.name,
                 lang=command.lang or account.locale,
                 minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
@@ -118,11 +118,6 @@ def send_again(session: Session, command: rpc.SendAgain, site: Site, now: dateti
         return Done(state=submission.state.form_state(submitter.id, at).value)
 
     return once(session, rpc.SEND_AGAIN, command, decide)
-
-
-def present_name(submission: store.LoadedSubmission) -> str:
-    """Return what the submission is called in a mail."""
-    return submission.row.name or submission.snapshot.template_name or f"Submission {submission.row.id}"
 
 
 def _name(submission: store.LoadedSubmission, email: str, command: rpc.SendProgressCode) -> str | None:

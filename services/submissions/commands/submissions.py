@@ -21,7 +21,7 @@ from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning import changes, creation, invites
 from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
-from services.submissions.reading import queries
+from services.submissions.reading import present, queries
 from services.submissions.rules import domain
 from services.submissions.rules.domain import Fact, Happened, Refused
 from services.submissions.site import Site
@@ -53,7 +53,7 @@ def create(
         session.add(row)
         session.flush()
         if known_template is None:
-            row.name = row.name or f"Submission {row.id}"  # no template has a name for it
+            row.name = row.name or present.unnamed(row.id, command.account.locale)  # no template has a name for it
         there = [
             (position, submitter) for position, submitter in enumerate(plan.submitters) if submitter.invited_by is None
         ]

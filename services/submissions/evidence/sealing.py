@@ -127,7 +127,7 @@ def fill_request(
 
 
 def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
-    return name or snapshot.template_name or f"Submission {row.id}"
+    return name or snapshot.template_name or present.unnamed(row.id, snapshot.account.get("locale"))
 
 
 def without_documents(request: FillRequest, hidden: Collection[str]) -> FillRequest:

@@ -39,7 +39,7 @@ def context(submission: LoadedSubmission, site: Site, attachments: Sequence[Atta
     account = Account.model_validate(snapshot.account)
     return MailContext(
         submission_id=row.id,
-        submission_name=row.name or snapshot.template_name or f"Submission {row.id}",
+        submission_name=present.called(row, snapshot),
         submission_link=site.submission_page(row.slug),
         template_id=row.template_id,
         template_name=snapshot.template_name,

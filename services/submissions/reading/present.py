@@ -251,13 +251,23 @@ def audit_trail_url(row: Any, template: Any, links: FileLinks, locale: str | Non
 
 def audit_trail_name(row: Any, template: Any, locale: str) -> str:
     """Name the file with the audit trail as the trail itself is called, which is in the account's language."""
-    named = language_for(locale).say("trail", "file_title", name=title(row, template))
+    named = language_for(locale).say("trail", "file_title", name=title(row, template, locale))
     return "".join(letter for letter in named if letter not in ISOLATES)
 
 
-def title(row: Any, template: Any) -> str:
-    """Return what a submission is called where it must be called something."""
-    return file_name(row.name or (template.name if template else f"Submission {row.id}"))
+def title(row: Any, template: Any, locale: str | None = None) -> str:
+    """Return what a file about a submission is called where it must be called something. Without a ``locale`` in English."""
+    return file_name(row.name or (template.name if template else unnamed(row.id, locale)))
+
+
+def called(row: Any, snapshot: Any) -> str:
+    """Return what a submission is called where people read of it."""
+    return str(row.name or snapshot.template_name or unnamed(row.id, snapshot.account.get("locale")))
+
+
+def unnamed(number: int, locale: str | None) -> str:
+    """Return what the submission of this number is called when nobody named it, in the language of ``locale``."""
+    return language_for(locale).say("trail", "unnamed", number=number)
 
 
 def _creator(row: Any) -> Person | None:

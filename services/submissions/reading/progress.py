@@ -252,9 +252,13 @@ def _files(submission: LoadedSubmission, rights_: Rights) -> Iterable[rpc.Progre
     results = submission.row.results
     if results and rights_.finished:
         yield from (_file("document", document["name"], document["file"]) for document in results["documents"])
-        yield _file("audit_trail", present.title(submission.row, submission.template), results["audit_trail"])
+        yield _file("audit_trail", _title(submission), results["audit_trail"])
     elif rights_.as_sent:
         yield from (_file("sent", stored["name"], stored["file"]) for stored in submission.snapshot.documents)
+
+
+def _title(submission: LoadedSubmission) -> str:
+    return present.title(submission.row, submission.template, submission.snapshot.account.get("locale"))
 
 
 def _file(kind: str, name: str, file: Mapping[str, Any]) -> rpc.ProgressFile:

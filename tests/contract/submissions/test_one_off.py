@@ -76,6 +76,25 @@ def test_it_is_called_like_its_first_document(desk: Desk) -> None:
     assert create(desk, wanted=command(html_documents=pages)).name == "offer"
 
 
+@pytest.mark.parametrize(
+    ("locale", "called"),
+    [("en-US", "Submission"), ("de-AT", "Vorgang"), ("ar", "المعاملة رقم"), ("zh-TW", "案件"), ("tlh", "Submission")],
+)
+def test_what_nobody_has_named_has_its_number_in_the_account_s_language(desk: Desk, locale: str, called: str) -> None:
+    made = create(desk, wanted=command(account=Account(locale=locale)))
+    expected = f"{called} {made.id}"
+    assert made.name == expected
+    desk.update(made.id, actor=CREATOR, name=None)  # its name is taken away again
+    assert desk.get(made.id, CREATOR).name is None
+    first, second = made.submitters
+    assert desk.form(first.slug).submission_name == expected
+    desk.complete(first.slug)
+    assert [mail["data"]["context"]["submission_name"] for mail in desk.events("invitation.due")] == [expected] * 2
+    desk.complete(second.slug)
+    (order,) = desk.events("sealing.due")
+    assert order["data"]["name"] == expected, "the trail and the titles of the sealed files"
+
+
 def test_it_is_seen_by_its_creator_and_admins(desk: Desk) -> None:
     made = create(desk)
     desk.create()  # of a shared template: everybody's

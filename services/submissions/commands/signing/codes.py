@@ -13,6 +13,7 @@ from contracts.runtime.bus.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.models import SubmitterRow
 from services.submissions.planning.creation import LINK
+from services.submissions.reading import present
 from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
@@ -192,7 +193,7 @@ def _due(
         to=challenge.address or "",
         to_name=submitter.name,
         submission_id=submission.row.id,
-        submission_name=submission.row.name or submission.snapshot.template_name or f"Submission {submission.row.id}",
+        submission_name=present.called(submission.row, submission.snapshot),
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,

@@ -20,7 +20,7 @@ from services.submissions.commands.signing.form import refused_for_page
 from services.submissions.models import AttachmentRow, PhoneDrawingRow, SubmitterRow
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
-from services.submissions.reading import queries
+from services.submissions.reading import present, queries
 from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
@@ -168,7 +168,7 @@ def _page(
         mine=mine,
         lang=lang,
         account_name=branding.shown(submitter, account).name,
-        submission_name=submission.row.name or submission.snapshot.template_name or f"Submission {submission.row.id}",
+        submission_name=present.called(submission.row, submission.snapshot),
         submitter_name=submitter.name,
         type=field.type.value if field else FieldType.SIGNATURE.value,
         color=preferences.get("color"),
