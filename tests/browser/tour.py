@@ -167,6 +167,39 @@ class Tour:
         yield from self.form(page, tag)
         yield from self.others(page)
 
+    def main_way(self, page: Page, tag: str) -> Iterator[str]:
+        """What everybody meets from the link to the receipt, for whoever looks at all languages: few states, each with many
+        words."""
+        page.context.add_cookies([{"name": "lang", "value": tag, "url": self.suite.base_url}])
+        base = self.suite.base_url
+        page.goto(f"{base}/s/{self.party(tag)['slug']}")
+        start = page.locator(".start button.button--main")
+        start.wait_for()
+        yield "start"
+        page.locator("#decline").click()
+        page.locator("dialog[open]").wait_for()
+        yield "declining"
+        page.keyboard.press("Escape")
+        start.click()
+        self._next(page)  # without an answer
+        page.locator(".problem:not(:empty)").wait_for()
+        yield "problem"
+        page.locator(".step input").fill("Ann Ray")
+        self._ask(page, "Signature")
+        self._saved(page)
+        yield "field Signature"
+        self._draw(page)
+        page.locator(".signature__reason select").select_option("Aa")
+        self._next(page)
+        page.locator(".review").wait_for()
+        self._saved(page)
+        yield "review"
+        page.evaluate("window.onbeforeunload = null")
+        for name in ("code", "completed"):
+            page.goto(f"{base}/s/{self._ended[name]['slug']}")
+            page.locator("main.card").wait_for()
+            yield name
+
     def form(self, page: Page, tag: str) -> Iterator[str]:
         """Everything that happens on the page of one form."""
         party = self.party(tag)
@@ -307,15 +340,7 @@ class Tour:
     def _signature(self, page: Page) -> Iterator[str]:
         """The ways of signing, on the step of the signature."""
         ways = page.locator(".segments__one")
-        pad = page.locator(".pad__canvas")
-        pad.scroll_into_view_if_needed()
-        box = pad.bounding_box()
-        assert box is not None
-        page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.3)
-        page.mouse.down()
-        for x, y in ((0.4, 0.8), (0.5, 0.3), (0.7, 0.7)):
-            page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y, steps=4)
-        page.mouse.up()
+        self._draw(page)
         yield "signature drawn"
         ways.nth(1).click()
         page.locator(".signature input[type=text]").fill("Ann Ray")
@@ -328,6 +353,18 @@ class Tour:
         page.locator(".preview__picture").wait_for()
         yield "signature uploaded"
         page.locator(".signature__reason select").select_option("Aa")
+
+    def _draw(self, page: Page) -> None:
+        """A stroke on the pad."""
+        pad = page.locator(".pad__canvas")
+        pad.scroll_into_view_if_needed()
+        box = pad.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.3)
+        page.mouse.down()
+        for x, y in ((0.4, 0.8), (0.5, 0.3), (0.7, 0.7)):
+            page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y, steps=4)
+        page.mouse.up()
 
     def _ask(self, page: Page, name: str) -> None:
         """As a tap on its place in the document does."""
