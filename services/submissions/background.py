@@ -16,7 +16,7 @@ from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.outgoing import reminders
 from services.submissions.settings import Settings
 from services.submissions.site import Site
-from services.submissions.storage import identity_checks, one_time_codes, phone_drawings
+from services.submissions.storage import handovers, identity_checks, one_time_codes, phone_drawings
 
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
@@ -82,6 +82,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         ),
         Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
         Every("forget-phone-drawings", timedelta(hours=1), lambda: database.write(phone_drawings.forget, now())),
+        Every("forget-handovers", timedelta(hours=1), lambda: database.write(handovers.forget, now())),
         Every("forget-identity-checks", timedelta(hours=1), lambda: database.write(identity_checks.forget, now())),
         DueWork(
             "remove-blobs",

@@ -16,7 +16,7 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.reading import queries
 from services.submissions.rules.domain import FormState
 from services.submissions.site import Site
-from services.submissions.storage import one_time_codes, store
+from services.submissions.storage import handovers, one_time_codes, store
 
 _HIDDEN = 16
 """Characters of the digest that names a version: how long the trail is, is nobody's business who signs."""
@@ -25,6 +25,8 @@ _HIDDEN = 16
 def news(session: Session, query: rpc.WatchForm, site: Site, now: datetime) -> rpc.FormNews:
     """Describe what this signer's page has to know to be up to date. Only reads."""
     match = session.execute(_BY_SLUG, {"slug": query.slug}).first()
+    if match is None and (behind := handovers.opens(session, query.slug, query.proofs, now)) is not None:
+        match = session.execute(_BY_SLUG, {"slug": behind}).first()
     if match is None:
         raise store.no_such_link(session, query.slug)
     row, submitter = match

@@ -34,7 +34,7 @@ from services.submissions.rules.domain import FormState
 from services.submissions.rules.parties import offers
 from services.submissions.rules.values import filling, formats, placeholders
 from services.submissions.site import FileLinks, Site
-from services.submissions.storage import branding, identity_checks, one_time_codes, store
+from services.submissions.storage import branding, handovers, identity_checks, one_time_codes, store
 from services.submissions.storage.one_time_codes import Challenge
 
 _STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
@@ -54,7 +54,7 @@ class Opened:
 
 def form(session: Session, visit: rpc.form.OpenForm, site: Site, now: datetime) -> rpc.form.SigningForm:
     """Return the form of this slug, or no more than its state and its head. Only reads."""
-    opened = _opened(session, visit.slug, now)
+    opened = _opened(session, visit, now)
     if (challenge := one_time_codes.next_challenge(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
         return _before_code(session, opened, challenge, site, now)
     page = _outline(opened, site.expiring(now))
@@ -74,6 +74,7 @@ def form(session: Session, visit: rpc.form.OpenForm, site: Site, now: datetime) 
         account = Account.model_validate(opened.snapshot.account)
         page.audit_log_url = present.audit_trail_url(opened.row, opened.template, links, account.locale)
         page.completed_redirect_url = _redirect(opened)
+        page.hand_to = _hand_to(opened, now)
         page.receipt = statements.receipt_of(session, opened.submitter.id)
         page.copies = copies.offered(opened.row, opened.snapshot, opened.submitters)
         page.signed = _signed(session, opened, links)
@@ -216,15 +217,17 @@ def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now
 
 def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Opened:
     """Return what the slug opens, to visitors who have passed the codes that are asked of them."""
-    opened = _opened(session, visitor.slug, now)
+    opened = _opened(session, visitor, now)
     require_passed(opened.submitter, visitor.proofs, site, now)
     return opened
 
 
-def _opened(session: Session, slug: str, now: datetime) -> Opened:
-    match = session.execute(_BY_SLUG, {"slug": slug}).first()
+def _opened(session: Session, visitor: Visitor, now: datetime) -> Opened:
+    match = session.execute(_BY_SLUG, {"slug": visitor.slug}).first()
+    if match is None and (behind := handovers.opens(session, visitor.slug, visitor.proofs, now)) is not None:
+        match = session.execute(_BY_SLUG, {"slug": behind}).first()
     if match is None:
-        raise store.no_such_link(session, slug)
+        raise store.no_such_link(session, visitor.slug)
     submitter, row, snapshot, template = match
     submitters = queries.submitters_of(session, [row.id])
     state = store.state_of(row, submitters).form_state(submitter.id, now)
@@ -351,7 +354,8 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
         page.ways = offers.ways(opened.submitter, offering)
         page.delegate_needs_phone = offers.needs_phone(opened.submitter.preferences)
     page.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
-    page.completed_redirect_url = _redirect(opened)
+    # Whoever is to hand the device over is not led away from it.
+    page.completed_redirect_url = None if _next_party(opened, now) is not None else _redirect(opened)
     page.consent = consent.required_consent(opened.submitter)
     page.invites = invites.parties_to_invite(opened.row, opened.submitter)
 
@@ -453,6 +457,22 @@ def _signed(session: Session, opened: Opened, links: FileLinks) -> rpc.form.Sign
         documents=[document.name for document in documents],
         picture=queries.attachment(picture, links) if picture is not None else None,
     )
+
+
+def _next_party(opened: Opened, now: datetime) -> SubmitterRow | None:
+    """The party to whom the device is handed once this one has completed; None where nobody signs in person."""
+    if not offers.in_person(opened.row.preferences) or opened.submitter.viewer:
+        return None
+    next_id = store.state_of(opened.row, opened.submitters).next_after(opened.submitter.id, now)
+    return next((party for party in opened.submitters if party.id == next_id), None)
+
+
+def _hand_to(opened: Opened, now: datetime) -> str | None:
+    """What the next party is called by who has completed, and may hand them the device."""
+    if opened.submitter.completed_at is None or opened.submitter.completed_by_api:
+        return None
+    party = _next_party(opened, now)
+    return (party.name or party.role) if party is not None else None
 
 
 def _redirect(opened: Opened) -> str | None:

@@ -368,6 +368,33 @@ class PhoneDrawingRow(Base):
     __table_args__ = ({"sqlite_autoincrement": True},)
 
 
+class HandoverRow(Base):
+    """A device that is handed from one party to the next (see ``handovers``).
+
+    ``from_id`` and ``to_id`` are submitters. ``token_digest`` is the SHA-256 of the token of the screen between,
+    ``device_digest`` that of what the browser is known by. ``slug_digest`` is that of the link that the next party had when it
+    began: with another one they are somebody else. ``taken_at``: the next party has the device, and the slug with
+    ``link_digest`` opens their form. ``ended_at``: token and slug are good for nothing any more.
+    """
+
+    __tablename__ = "handovers"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    from_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    to_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    token_digest: Mapped[str] = mapped_column(sa.Text, unique=True)
+    device_digest: Mapped[str] = mapped_column(sa.Text)
+    slug_digest: Mapped[str] = mapped_column(sa.Text)
+    link_digest: Mapped[str | None] = mapped_column(sa.Text, unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    taken_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
 class RateRow(Base):
     """How often something was done since ``began_at``, and when last (see ``rates``). ``key`` names no address."""
 

@@ -7,6 +7,7 @@ from services.submissions.entrypoints.api import Api
 from services.submissions.entrypoints.creation import Creation
 from services.submissions.entrypoints.events import Events
 from services.submissions.entrypoints.evidence import Evidence
+from services.submissions.entrypoints.in_person import InPerson
 from services.submissions.entrypoints.links import Links
 from services.submissions.entrypoints.phone import Phone
 from services.submissions.entrypoints.progress import Progress
@@ -15,7 +16,7 @@ from services.submissions.settings import Settings
 
 
 @tells_events
-class SubmissionsService(Creation, Api, Links, Progress, Signing, Phone, Evidence, Events):
+class SubmissionsService(Creation, Api, Links, Progress, Signing, Phone, InPerson, Evidence, Events):
     """Signing requests: see README.md."""
 
     name = "submissions"

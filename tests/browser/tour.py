@@ -135,6 +135,11 @@ class Tour:
             suite.page("POST", f"/s/{self._ended[name]['slug']}/{way}", {"request_id": name, **said})
         suite.api("DELETE", f"/submissions/{self._ended['archived']['submission_id']}")
         self._sign(self._ended["completed"]["slug"])
+        in_a_room = template(suite, field("A", role="First"), field("B", role="Second", line=2), name="Lease")
+        (self._in_person, _) = invite(
+            suite, in_a_room, "First", "Second", order="preserved", preferences={"in_person": True}
+        )
+        self._sign(self._in_person["slug"])
         self.shared = suite.api("PUT", f"/templates/{plain}", {"shared_link": True})["slug"]
         self.submission = completed(suite, self._ended["completed"]["submission_id"])
         self._file = fetched(self.submission["documents"][0]["url"])
@@ -244,6 +249,7 @@ class Tour:
             page.goto(f"{base}/s/{party['slug']}")
             page.locator("main.card").wait_for()
             yield name
+        yield from self._handing(page)
         for name, party in self._parties.items():
             page.goto(f"{base}/s/{party['slug']}")
             page.locator(".sheet__word").first.wait_for(state="attached")
@@ -289,6 +295,18 @@ class Tour:
         page.locator("dialog .button--main:not([type=submit])").wait_for()
         yield "way taken"
         page.keyboard.press("Escape")
+
+    def _handing(self, page: Page) -> Iterator[str]:
+        """In person on one device: the page of who has completed, the screen between, and what is there once it is over."""
+        page.goto(f"{self.suite.base_url}/s/{self._in_person['slug']}")
+        page.locator("#hand").wait_for()
+        yield "handing on"
+        page.locator("#hand").click()
+        page.locator("#take").wait_for()
+        yield "handing"
+        page.locator("#refuse").click()
+        page.locator("main.card:not(:has(#take))").wait_for()
+        yield "handing over is over"
 
     def _by_phone(self, page: Page) -> Iterator[str]:
         """A telephone draws: what the laptop shows, and the page on the telephone."""

@@ -114,6 +114,8 @@ class SigningForm(Tolerant):
     ``copies``: what they may have of it until everybody has completed; None before, when it is sealed, and where the sender
     wants none.
     ``ways`` are those on from here that this signer has beside completing (``ways``), while it is ``open``.
+    ``hand_to``: who has completed may hand the device to this party (its name, else its role), to sign in person
+    (``handover``).
     """
 
     state: str
@@ -155,6 +157,7 @@ class SigningForm(Tolerant):
     signed: SignedSummary | None = None
     ways: list[str] = Field(default_factory=list)
     delegate_needs_phone: bool = False
+    hand_to: str | None = None
 
 
 class SaveValues(Visit):
@@ -227,8 +230,8 @@ class AttachFile(Visit):
 
 
 class Done(Tolerant):
-    """``state`` as in SigningForm, after the command; ``wrong_recipient`` or ``delegated`` when the link is no longer valid
-    because of it.
+    """``state`` as in SigningForm, after the command; ``wrong_recipient``, ``delegated`` or ``handed_on`` when the link is no
+    longer valid because of it.
     ``receipt`` as in SigningForm, of a completion."""
 
     state: str

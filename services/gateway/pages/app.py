@@ -20,17 +20,17 @@ from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.answering.framing import accent, colors, framers
 from services.gateway.pages.answering.static_files import StaticFiles
-from services.gateway.pages.signing import confirmation, copies, drawing, identity, phone, ways
+from services.gateway.pages.signing import confirmation, copies, drawing, handing, identity, phone, ways
 from services.gateway.pages.signing import page as signing_page
 from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/p/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
-_SECRET_PATHS = ("/s/", "/d/", "/p/", "/e/")
+_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_SECRET_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/")
 _WAYS_BACK = "/identity/"
 _EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
-_REPLACED_LINKS = ("replaced", "wrong_recipient", "delegated")
+_REPLACED_LINKS = ("replaced", "wrong_recipient", "delegated", "handed_on")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
     400: "bad_request",
@@ -92,7 +92,7 @@ def create_pages(
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(language.routes(context, trusted))
     app.register_blueprint(confirmation.routes(context, trusted))
-    for blueprint in phone.routes(context, trusted):
+    for blueprint in (*phone.routes(context, trusted), *handing.routes(context, trusted)):
         app.register_blueprint(blueprint)
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context, trusted))

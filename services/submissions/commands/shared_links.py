@@ -263,7 +263,7 @@ def _tell_of_code(
     session: Session, slug: str, challenge: Challenge, command: rpc.links.StartFromLink, now: datetime
 ) -> None:
     """The code was sent and passed before there was a submission; its trail says so all the same."""
-    submission, submitter = store.lock_by_slug(session, slug)
+    submission, submitter = store.lock_by_slug(session, slug, None, now)
     data: dict[str, Any] = {EMAIL: challenge.address, "ip": command.ip}
     lines = [trail.Line(kind, submitter.id, data) for kind in (trail.SEND_CODE_BY_EMAIL, trail.EMAIL_VERIFIED)]
     trail.append(submission, lines, store.moment(submission, now))

@@ -27,7 +27,7 @@ class KeptConfirmation(Tolerant):
     """A submitter's present confirmation (``SubmitterRow.confirmation``). ``command`` is what they completed with, kept until
     the form is completed, and ``values`` what is signed, defaults and all; ``digest`` of what they had filled in then.
     ``status`` is what rendering told last, ``round`` how often the person wanted to be asked. ``dropped``: an admin has had it
-    sealed without what they signed."""
+    sealed without what they signed. ``handed_by``: who had handed them the device on which they were."""
 
     id: str
     stage: Stage
@@ -40,6 +40,7 @@ class KeptConfirmation(Tolerant):
     digest: str = ""
     values: dict[str, Any] = Field(default_factory=dict)
     dropped: bool = False
+    handed_by: str | None = None
     signer: SignerCertificate | None = None
     started_at: Moment
     told_at: Moment | None = None

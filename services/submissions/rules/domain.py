@@ -155,6 +155,17 @@ class Submission:
             return FormState.WAITING
         return FormState.CONFIRMING if submitter.confirming else FormState.OPEN
 
+    def next_after(self, submitter_id: int, now: datetime) -> int | None:
+        """The party whose form can be filled in once this one has completed: the first after it in the order, else the first
+        before it; None when nobody's can. A viewer has nothing to fill in."""
+        done = _change(self, submitter_id, status=SubmitterStatus.COMPLETED)
+        ordered = sorted(done.submitters, key=lambda party: party.group)
+        place = [party.id for party in ordered].index(submitter_id)
+        for party in (*ordered[place + 1 :], *ordered[:place]):
+            if not party.viewer and done.form_state(party.id, now) is FormState.OPEN:
+                return party.id
+        return None
+
 
 Decision = tuple[Submission, tuple[Happened, ...]]
 
@@ -268,6 +279,15 @@ def delegate(submission: Submission, submitter_id: int, now: datetime) -> Submis
     """The signer hands their open form over to somebody else, who begins anew and has yet to be invited."""
     _must_be_open(submission, submitter_id, now)
     return readdress(submission, submitter_id)
+
+
+def hand_device(submission: Submission, submitter_id: int, now: datetime) -> int | None:
+    """The party to whom this one, who has completed, hands the device; None when nobody can go on. Nothing is changed by it.
+    Raises Refused for who has not completed."""
+    state = submission.form_state(submitter_id, now)
+    if submission.submitter(submitter_id).status is not SubmitterStatus.COMPLETED or state is not FormState.COMPLETED:
+        raise Refused(state, REFUSALS.get(state, "This form is not completed yet"))
+    return submission.next_after(submitter_id, now)
 
 
 def invite_awaited(submission: Submission, now: datetime) -> Decision:

@@ -25,6 +25,7 @@ from services.submissions.models import (
 )
 from services.submissions.rules import confirming, domain
 from services.submissions.rules.parties import addresses
+from services.submissions.storage import handovers
 from services.submissions.storage.access import require_writer, visible_to
 
 R = TypeVar("R", SubmitterRow, AttachmentRow)
@@ -166,12 +167,21 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
     return submission, submission.submitter(submitter_id)
 
 
-def lock_by_slug(session: Session, slug: str) -> tuple[LoadedSubmission, SubmitterRow]:
-    """Lock the submission that the signer with this slug takes part in; return it with the signer."""
-    submission = _locked(session, _BY_SLUG, slug)
+def lock_by_slug(
+    session: Session, slug: str, proofs: Sequence[str] | None, now: datetime
+) -> tuple[LoadedSubmission, SubmitterRow]:
+    """Lock the submission that the signer with this slug takes part in; return it with the signer. The slug may be that of a
+    device that was handed to them, which ``proofs`` show the browser to be (``handovers.opens``)."""
+    own = slug
+    submission = _locked(session, _BY_SLUG, own)
+    if submission is None and (behind := handovers.opens(session, slug, proofs, now)) is not None:
+        own = behind
+        submission = _locked(session, _BY_SLUG, own)
+        if handovers.opens(session, slug, proofs, now) != own:
+            submission = None
     # The link may have been replaced while one waited for the lock.
     submitter = (
-        next((submitter for submitter in submission.submitters if submitter.slug == slug), None) if submission else None
+        next((submitter for submitter in submission.submitters if submitter.slug == own), None) if submission else None
     )
     if submission is None or submitter is None:
         raise no_such_link(session, slug)
@@ -196,14 +206,16 @@ def find_by_page(session: Session, slug: str) -> LoadedSubmission:
 
 def no_such_link(session: Session, slug: str) -> ServiceError:
     """Build the answer to a slug that opens nothing. An old link is told apart from one that never was, by ``details`` with the
-    reason (``signing_links.Why``) as ``state``, and whom the form was handed over to (``to``); nothing else is told of it."""
+    reason (``signing_links.Why``, ``handovers.HANDED_ON``) as ``state``, and whom the form was handed over to (``to``); nothing
+    else is told of it."""
     link = session.get(ReplacedLinkRow, slug)
-    if link is None:
+    if link is not None:
+        reason, told = link.reason, {"to": link.handed_to} if link.handed_to else {}
+    elif handovers.of_slug(session, slug) is not None:
+        reason, told = handovers.HANDED_ON, {}
+    else:
         return not_found("Submitter")
-    told = {"to": link.handed_to} if link.handed_to else {}
-    return ServiceError(
-        "not_found", "This link is no longer valid.", [{"field": "state", "reason": link.reason, **told}]
-    )
+    return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason, **told}])
 
 
 def _locked(session: Session, statement: sa.Select[Any], key: Any) -> LoadedSubmission | None:

@@ -54,6 +54,7 @@ START_VERIFICATION = "start_verification"
 COMPLETE_VERIFICATION = "complete_verification"
 FAIL_VERIFICATION = "fail_verification"
 DRAW_ON_PHONE = "draw_on_phone"
+HAND_DEVICE = "hand_device"
 DECLINE_FORM = "decline_form"
 COMPLETIONS = (COMPLETE_FORM, API_COMPLETE_FORM)
 SAVE_FOR_LATER = "save_for_later"

@@ -30,6 +30,7 @@ _FLAGS = (
     "allow_to_partial_download",
     "allow_to_delegate",
     "allow_to_return",
+    "in_person",
 )
 _FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_completed"
 _LONGEST_LIST = 2_000

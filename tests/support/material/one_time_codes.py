@@ -32,11 +32,13 @@ class CodeDesk(Desk):
     code_limits = LIMITS
 
     def send(self, slug: str, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
-        command = rpc.codes.SendCode(slug=slug, proofs=list(proofs), **{"request_id": uuid7(), **more})
+        command = rpc.codes.SendCode(slug=slug, proofs=[*self.proofs, *proofs], **{"request_id": uuid7(), **more})
         return self.database.write(codes.send, command, self.code_limits, SITE, self.now)
 
     def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
-        command = rpc.codes.CheckCode(slug=slug, code=code, proofs=list(proofs), **{"request_id": uuid7(), **more})
+        command = rpc.codes.CheckCode(
+            slug=slug, code=code, proofs=[*self.proofs, *proofs], **{"request_id": uuid7(), **more}
+        )
         judged, passed = self.database.write(codes.check, command, SITE, self.now)
         return judged.passed(passed)
 
@@ -54,7 +56,7 @@ class CodeDesk(Desk):
         self.now += timedelta(**time)
 
     def opened(self, slug: str, *proofs: str) -> rpc.form.SigningForm:
-        visit = rpc.form.OpenForm(slug=slug, proofs=list(proofs))
+        visit = rpc.form.OpenForm(slug=slug, proofs=[*self.proofs, *proofs])
         return self.database.read(forms.form, visit, SITE, self.now)
 
     def lines(self, submission_id: int) -> list[str]:

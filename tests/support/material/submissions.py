@@ -3,9 +3,9 @@
 import itertools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -36,6 +36,8 @@ NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SITE = Site("https://sign.example.com", "secret", 86_400, 2_592_000)
 ADMIN = Actor(user_id=1, role=Role.ADMIN, email="ada@example.com", name="Ada Lovelace King")
 _numbers = itertools.count(1)
+
+V = TypeVar("V", bound=rpc.visit.Visit)
 
 
 class Limits:
@@ -108,7 +110,9 @@ def create_command(found: TemplateSnapshot, *submitters: dict[str, Any], **more:
 
 
 class Desk:
-    """The service's use cases on a real database, at a time that the test sets."""
+    """The service's use cases on a real database, at a time that the test sets. ``proofs`` are what the signers' browser has."""
+
+    proofs: Sequence[str] = ()
 
     def __init__(self, url: str) -> None:
         migrated("submissions", url)
@@ -135,13 +139,13 @@ class Desk:
         return [one.id for one in self.database.read(queries.submissions, query, SITE, self.now).data]
 
     def form(self, slug: str) -> rpc.form.SigningForm:
-        return self.database.read(forms.form, rpc.form.OpenForm(slug=slug), SITE, self.now)
+        return self.database.read(forms.form, self._visit(rpc.form.OpenForm, slug), SITE, self.now)
 
     def view(self, slug: str, **more: Any) -> rpc.form.Done:
-        return self.database.write(form_commands.view, rpc.visit.Visit(slug=slug, **more), SITE, self.now)
+        return self.database.write(form_commands.view, self._visit(rpc.visit.Visit, slug, **more), SITE, self.now)
 
     def save(self, slug: str, values: dict[str, Any], **more: Any) -> rpc.form.Done:
-        command = rpc.form.SaveValues(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+        command = self._visit(rpc.form.SaveValues, slug, **{"request_id": uuid7(), "values": values, **more})
         return self.database.write(form_commands.save, command, self.limits, SITE, self.now)
 
     def complete(self, slug: str, values: dict[str, Any] | None = None, **more: Any) -> rpc.form.Done:
@@ -149,21 +153,23 @@ class Desk:
         if values is None:
             mine = [one for one in self.form(slug).fields if one.mine and one.type == "text" and one.value is None]
             values = {one.uuid: "something" for one in mine}
-        command = rpc.form.CompleteForm(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+        command = self._visit(rpc.form.CompleteForm, slug, **{"request_id": uuid7(), "values": values, **more})
         return self.database.write(form_commands.complete, command, self.limits, SITE, self.now)
 
     def attach(self, slug: str, kind: str = "signature") -> str:
         """A file of this signer, as it is once rendering has looked at it; its uuid."""
-        command = rpc.form.AttachFile(
-            request_id=uuid7(), slug=slug, type=kind, filename="x.png", file=blob("rendering/")
-        )
+        about = {"type": kind, "filename": "x.png", "file": blob("rendering/")}
+        command = self._visit(rpc.form.AttachFile, slug, request_id=uuid7(), **about)
         made = preparing.Prepared(Source(uuid7(), "", FieldType(kind), "", "file"), "x.png", command.file)
         arguments = (command, made, self.limits, SITE, self.now)
         return self.database.write(form_commands.attach, *arguments).uuid
 
     def decline(self, slug: str, reason: str = "") -> rpc.form.Done:
-        command = rpc.form.DeclineForm(request_id=uuid7(), slug=slug, reason=reason)
+        command = self._visit(rpc.form.DeclineForm, slug, request_id=uuid7(), reason=reason)
         return self.database.write(form_commands.decline, command, SITE, self.now)
+
+    def _visit(self, call: type[V], slug: str, **more: Any) -> V:
+        return call(slug=slug, **{"proofs": list(self.proofs), **more})
 
     def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
         command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)

@@ -169,6 +169,17 @@ def test_who_passed_a_one_time_code_and_when(blobs: BlobStore, tmp_path: Path) -
     assert "192.0.2.9" in said
 
 
+def test_whose_hands_the_device_came_from(blobs: BlobStore, tmp_path: Path) -> None:
+    """A party that signed in person, on a device that another one had handed over; a line without a name invents none."""
+    to_her = {"party": {"role": "Tenant", "name": "Ann Ray"}, "named": {"role": "Client", "name": "Ana"}, "ip": "::7"}
+    lines = trail(
+        [(2, "hand_device", to_her), (1, "complete_form", {"let_in_by": [{"way": "in_person", "by": "Ann Ray"}]})]
+    )
+    text = words(made(seal_request(blobs, trail=lines), blobs), tmp_path)
+    assert "a device handed over in person by Ann Ray" in text
+    assert "Device handed over, to sign in person" in text
+
+
 def test_who_proved_his_identity_where_and_when(blobs: BlobStore, tmp_path: Path) -> None:
     at = {"issuer": "https://login.example.com", "provider": "Acme", "method": "qes"}
     ana = {**at, "identified_as": "Ana de la Cruz", "subject": "s-248289761001", "acr": "urn:qes"}

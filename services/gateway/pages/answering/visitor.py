@@ -10,7 +10,8 @@ from services.gateway.http.client_address import Network, client_address
 
 USER_AGENT_LENGTH = 500
 COOKIE = "code_"
-"""Cookies of this name, with a method behind it, hold the proofs of one-time codes that were passed (see ``codes``)."""
+"""Cookies of this name, with a method behind it, hold the proofs of one-time codes that were passed (see ``codes``), or of what
+this device is that was handed to the party (see ``handing``)."""
 
 MOST_PROOFS = 6
 PROOF_LENGTH = 500

@@ -7,6 +7,7 @@ The way back is a GET that changes something: it is the protocol's, it works onc
 """
 
 import hmac
+from urllib.parse import quote
 
 import flask
 
@@ -63,6 +64,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         )
         answer = flask.jsonify({"url": provider.address(state, started.method, anew=started.anew)})
         keep_value(answer, context, HERE, _cookie(state), provider.browser_proof(state), started.expires_at)
+        keep_value(answer, context, HERE, _page_cookie(state), slug, started.expires_at)
         return answer
 
     @blueprint.get("/identity/callback")
@@ -76,9 +78,14 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             return _lost()
         if claimed.usable:
             _finish(context, trusted, provider, claimed, state, parameters)
+        # A device that was handed to the signer has a link of its own, and gets to know no other one of theirs.
+        slug = flask.request.cookies.get(_page_cookie(state))
+        if not slug:
+            return _lost()
         answer = flask.make_response("", 303)
-        answer.headers["Location"] = f"{context.root}/s/{claimed.slug}#field={claimed.field}"
-        keep_value(answer, context, HERE, _cookie(state), "", now())
+        answer.headers["Location"] = f"{context.root}/s/{quote(slug, safe='')}#field={claimed.field}"
+        for name in (_cookie(state), _page_cookie(state)):
+            keep_value(answer, context, HERE, name, "", now())
         return answer
 
     return blueprint
@@ -154,6 +161,11 @@ def _is_of_this_browser(provider: IdentityProvider, state: str) -> bool:
 def _cookie(state: str) -> str:
     """Each attempt has its own: two tabs do not take each other's."""
     return COOKIE + digest_of(state)[:16]
+
+
+def _page_cookie(state: str) -> str:
+    """The cookie that says on which page the attempt began."""
+    return f"{_cookie(state)}_page"
 
 
 def _lost() -> flask.Response:

@@ -1,5 +1,6 @@
 // After signing: waits until the sealed documents are there, then offers them.
 import "./form/embedding.js";
+import "./handing/hand_on.js";
 import "./language.js";
 import { get, pause, Refused } from "./form/server/calls.js";
 import { el } from "./form/dom.js";

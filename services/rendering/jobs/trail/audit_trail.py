@@ -610,6 +610,8 @@ class _Sections:
             return self._say(key if key in self._messages else "way.code", address=entry.get("to"))
         if kind == "identity_provider":
             return self._say("way.identity_provider", issuer=entry.get("issuer"))
+        if kind == "in_person":
+            return self._say("way.in_person", name=entry.get("by"))
         return self._say(f"way.{kind}") if f"way.{kind}" in self._messages else kind
 
     def _text(self, text: str, style: Style, width: float | None = None, longest: int = sheets.LONGEST_TEXT) -> Block:

@@ -53,7 +53,7 @@ def lock_passed(
     session: Session, visitor: Visitor, site: Site, now: datetime
 ) -> tuple[store.LoadedSubmission, SubmitterRow]:
     """Lock the submission of this slug and return it with its signer, who has passed the codes that are asked of them."""
-    submission, submitter = store.lock_by_slug(session, visitor.slug)
+    submission, submitter = store.lock_by_slug(session, visitor.slug, visitor.proofs, now)
     require_passed(submitter, visitor.proofs, site, now)
     return submission, submitter
 
@@ -64,7 +64,7 @@ def send(
     """Send the code that this browser must pass next, or the one that confirms a number for a field."""
 
     def decide() -> rpc.codes.CodeSent:
-        submission, submitter = store.lock_by_slug(session, command.slug)
+        submission, submitter = store.lock_by_slug(session, command.slug, command.proofs, now)
         challenge = _challenge_of(submission, submitter, command, command.phone, site, now)
         if challenge.address is None:
             raise invalid("There is no address that a code could be sent to.")
@@ -97,7 +97,7 @@ def check(
     session: Session, command: rpc.codes.CheckCode, site: Site, now: datetime
 ) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """Judge what was typed. Nothing is raised for a wrong code: the transaction has to commit the count of guesses."""
-    submission, submitter = store.lock_by_slug(session, command.slug)
+    submission, submitter = store.lock_by_slug(session, command.slug, command.proofs, now)
     challenge = _challenge_of(submission, submitter, command, command.phone, site, now)
     judged = one_time_codes.judge(session, challenge, command.code, command.request_id, site.link_secret, now)
     if judged.reason is not None:

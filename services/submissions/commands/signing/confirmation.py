@@ -28,7 +28,7 @@ from contracts.rpc.submissions.confirmation import LeaveConfirmation, StartConfi
 from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.clock import uuid7
 from contracts.types import ActsAs, CertsignStatus, IdentityStatus
-from services.submissions.commands.signing import form
+from services.submissions.commands.signing import form, let_in
 from services.submissions.commands.signing.codes import lock_passed
 from services.submissions.evidence import reasons, sealing, statements
 from services.submissions.models import SubmitterRow
@@ -90,6 +90,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
             command=command.model_dump(mode="json", exclude=_NOT_KEPT),
             values=dict(filled),
             digest=_digest(submitter),
+            handed_by=let_in.handed_by(submission, submitter, command.slug),
             started_at=at,
         )
         confirmations.keep(submitter, kept)
@@ -243,7 +244,17 @@ def _complete(
             {**(kept.command or {}), "slug": submitter.slug, "request_id": kept.id, "values": {}}
         )
         line = trail.Line(trail.COMPLETE_CONFIRMATION, submitter.id, _signed(after))
-        form.completed(submission, submitter, command, limits, site, at, lines_before=[line], locked=kept.values)
+        form.completed(
+            submission,
+            submitter,
+            command,
+            limits,
+            site,
+            at,
+            lines_before=[line],
+            locked=kept.values,
+            handed_by=kept.handed_by,
+        )
     except ServiceError as error:
         attempt.rollback()
         again = store.lock(session, submission.row.id)

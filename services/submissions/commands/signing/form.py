@@ -30,7 +30,7 @@ from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import filling
 from services.submissions.site import Site
-from services.submissions.storage import confirmations, identity_checks, store, trail
+from services.submissions.storage import confirmations, handovers, identity_checks, store, trail
 from services.submissions.storage.repeats import once
 
 SAME_VIEW = timedelta(seconds=5)
@@ -124,10 +124,11 @@ def completed(
     at: datetime,
     lines_before: Sequence[trail.Line] = (),
     locked: dict[str, Any] | None = None,
+    handed_by: str | None = None,
 ) -> Announcement:
     """Complete the form of this signer with ``command``, whoever has brought it; ``lines_before`` go before the line of the
-    completion. ``locked`` are the values that were fixed before, defaults and all. Raises ServiceError when that cannot be, and
-    then something may have been changed."""
+    completion. ``locked`` are the values that were fixed before, defaults and all, ``handed_by`` who had handed them the device
+    then. Raises ServiceError when that cannot be, and then something may have been changed."""
     try:
         domain.save(submission.state, submitter.id, at)  # may they do anything at all?
         signed = shown.require_same(
@@ -139,6 +140,7 @@ def completed(
         state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
     except Refused as refused:
         raise refused_for_page(refused) from None
+    handed_by = handed_by or let_in.handed_by(submission, submitter, command.slug)
     values = received(submission, submitter, command.values, limits, at) if locked is None else locked
     own_fields = submission.fields_of(submitter)
     store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))
@@ -153,7 +155,7 @@ def completed(
     store.save(submission, state, at)
     announcement.signed[submitter.id] = {
         "shown": signed.token,
-        "let_in_by": let_in.ways(submission, submitter),
+        "let_in_by": let_in.ways(submission, submitter, handed_by),
         "statement": command.statement.model_dump(exclude={"approves"}) if command.statement else None,
         **shown.digests_of(submitter, submission.snapshot, submission.attachments),
     }
@@ -200,11 +202,15 @@ def report_wrong_recipient(
     session: Session, command: rpc.form.ReportWrongRecipient, site: Site, now: datetime
 ) -> rpc.form.Done:
     """Whoever got the link says that they are not this person: it is replaced, and the sender is told, who alone can send the
-    new one. Whoever is not this person cannot pass the codes that are asked of them."""
+    new one. Whoever is not this person cannot pass the codes that are asked of them. On a device that was handed to them
+    its own link ends, and nothing else."""
 
     def decide() -> rpc.form.Done:
-        submission, submitter = store.lock_by_slug(session, command.slug)
+        submission, submitter = store.lock_by_slug(session, command.slug, command.proofs, now)
         at = store.moment(submission, now)
+        if command.slug != submitter.slug:  # a device: the link of the invitation has reached nobody else
+            handovers.end_visits(session, submitter, at)
+            return rpc.form.Done(state=handovers.HANDED_ON)
         reason = refusal_reason(command.reason)
         try:
             state = domain.report_wrong_recipient(submission.state, submitter.id, at)
@@ -253,7 +259,7 @@ def attach(
 
 def choose_language(session: Session, command: rpc.form.ChooseLanguage, site: Site, now: datetime) -> rpc.form.Done:
     """Speak to this party in the language that they chose. Whoever has the link may: it says nothing and shows nothing."""
-    submission, submitter = store.lock_by_slug(session, command.slug)
+    submission, submitter = store.lock_by_slug(session, command.slug, None, now)
     tag = best_of([command.lang])
     if tag is None:
         raise invalid("lang is not a language that there is", "lang", "is not a language that there is")

@@ -25,7 +25,7 @@ from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import branding, phone_drawings, store, trail
+from services.submissions.storage import branding, handovers, phone_drawings, store, trail
 from services.submissions.storage.repeats import once
 
 _DRAWN = frozenset({FieldType.SIGNATURE, FieldType.INITIALS})
@@ -54,7 +54,7 @@ def look(session: Session, query: rpc.FindPhoneDrawing, site: Site, now: datetim
     """Return how far it is, for the device that shows the form. Only reads."""
     row = phone_drawings.found(session, query.token_digest)
     submitter = session.get(SubmitterRow, row.submitter_id)
-    if submitter is None or submitter.slug != query.slug:
+    if submitter is None or submitter.slug != (handovers.opens(session, query.slug, query.proofs, now) or query.slug):
         raise store.no_such_link(session, query.slug)
     require_passed(submitter, query.proofs, site, now)
     attachment = session.get(AttachmentRow, row.attachment_uuid) if row.attachment_uuid else None

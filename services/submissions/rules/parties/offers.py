@@ -8,8 +8,10 @@ from contracts.rpc.submissions.ways import ASK, DELEGATE, LATER, RETURN
 from services.submissions.rules import confirming
 
 ALLOW_DELEGATE, ALLOW_RETURN = "allow_to_delegate", "allow_to_return"
-PREFERENCES = (ALLOW_DELEGATE, ALLOW_RETURN)
-"""What a submission, its template or the account says of them; nothing is allowed that none of them allows."""
+IN_PERSON = "in_person"
+PREFERENCES = (ALLOW_DELEGATE, ALLOW_RETURN, IN_PERSON)
+"""What a submission or its template says of them, of the first two also the account; nothing is allowed that none of them
+allows."""
 
 _NEEDS_PHONE, _PASSED_BY_MAIL = "require_phone_2fa", "require_email_2fa"
 
@@ -31,6 +33,11 @@ def may_return(preferences: Mapping[str, Any], account: Mapping[str, Any], confi
     kept = [confirming.of(stored) for stored in confirmations]
     signed = any(one is not None and one.stage is confirming.Stage.SIGNED for one in kept)
     return not signed and _allowed(ALLOW_RETURN, preferences, account)
+
+
+def in_person(preferences: Mapping[str, Any]) -> bool:
+    """Whether parties sign in person, on a device that they hand from one to the next. No account says so for all."""
+    return bool(preferences.get(IN_PERSON))
 
 
 @dataclass(frozen=True)

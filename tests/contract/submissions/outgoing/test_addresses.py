@@ -45,7 +45,7 @@ REPLACED = [{"field": "state", "reason": "replaced"}]
 
 class AddressDesk(IdentityDesk, CodeDesk):
     def report(self, slug: str, reason: str = "", **more: Any) -> rpc.form.Done:
-        command = rpc.form.ReportWrongRecipient(**{"request_id": uuid7(), **more}, slug=slug, reason=reason)
+        command = self._visit(rpc.form.ReportWrongRecipient, slug, **{"request_id": uuid7(), "reason": reason, **more})
         return self.database.write(form.report_wrong_recipient, command, SITE, self.now)
 
     def kinds(self, submission_id: int) -> list[str]:
@@ -74,13 +74,14 @@ def for_mallory(desk: AddressDesk, *fields: Any, **more: Any) -> Submission:
 
 def everything_with(desk: AddressDesk, slug: str) -> dict[str, Callable[[], Any]]:
     """What can be asked for with a slug."""
-    page = rpc.form.FormPage(slug=slug, document_uuid="any")
-    drawing = rpc.form.DrawForm(slug=slug, fields=[])
+    visit = rpc.visit.Visit(slug=slug, proofs=list(desk.proofs))
+    page = rpc.form.FormPage(slug=slug, document_uuid="any", proofs=visit.proofs)
+    drawing = rpc.form.DrawForm(slug=slug, fields=[], proofs=visit.proofs)
     return {
         "open": lambda: desk.form(slug),
         "page": lambda: desk.database.read(forms.file_of, page, SITE, desk.now),
         "drawing": lambda: desk.database.read(forms.drawing, drawing, desk.limits, SITE, desk.now),
-        "labels": lambda: desk.database.read(forms.labels, rpc.visit.Visit(slug=slug), SITE, desk.now),
+        "labels": lambda: desk.database.read(forms.labels, visit, SITE, desk.now),
         "view": lambda: desk.view(slug),
         "save": lambda: desk.save(slug, {}),
         "complete": lambda: desk.complete(slug, {}),
@@ -89,7 +90,7 @@ def everything_with(desk: AddressDesk, slug: str) -> dict[str, Callable[[], Any]
         "attach": lambda: desk.attach(slug),
         "send a code": lambda: desk.send(slug),
         "check a code": lambda: desk.check(slug, "123456"),
-        "prove": lambda: desk.start(slug, "any"),
+        "prove": lambda: desk.start(slug, "any", proofs=visit.proofs),
     }
 
 

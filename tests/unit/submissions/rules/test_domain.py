@@ -377,3 +377,56 @@ def test_details_of_a_submitter_who_is_done_cannot_be_changed(status: SubmitterS
     with pytest.raises(Refused, match=f"already {status.value} the submission"):
         domain.change(done, 1)
     domain.change(done, 2)
+
+
+def test_the_device_goes_to_the_next_party_whose_form_can_be_filled_in() -> None:
+    state, _ = created(submission(0, 1, 2, 3, viewers=(3,)))
+    with pytest.raises(Refused) as refused:
+        domain.hand_device(state, 1, NOW)
+    assert (refused.value.state, refused.value.message) == (FormState.OPEN, "This form is not completed yet")
+    assert state.next_after(1, NOW) == 2, "whom it will be"
+    with pytest.raises(Refused) as refused:
+        domain.hand_device(state, 2, NOW)
+    assert (refused.value.state, refused.value.message) == (FormState.WAITING, "It is not your turn to sign yet.")
+    state, _ = completed(state, 1)
+    assert domain.hand_device(state, 1, NOW) == 2
+    state, _ = completed(state, 2)
+    assert [domain.hand_device(state, done, NOW) for done in (1, 2)] == [4, 4], "not to a viewer"
+    state, _ = completed(state, 4)
+    assert domain.hand_device(state, 4, NOW) is None
+    with pytest.raises(Refused) as refused:  # the form is completed, but not by the viewer
+        domain.hand_device(state, 3, NOW)
+    assert refused.value.state == FormState.COMPLETED
+
+
+def test_the_device_goes_round_where_there_is_no_order() -> None:
+    state, _ = created(submission(0, 0, 0, order=Order.RANDOM))
+    state, _ = completed(state, 2)
+    assert domain.hand_device(state, 2, NOW) == 3
+    confirmed, _ = domain.confirm(state, 3, NOW)
+    assert domain.hand_device(confirmed, 2, NOW) == 1, "who confirms at a provider has nothing to fill in"
+    state, _ = completed(state, 3)
+    assert [domain.hand_device(state, done, NOW) for done in (2, 3)] == [1, 1]
+
+
+def test_the_device_goes_to_the_first_in_the_order_not_in_the_list() -> None:
+    state, _ = created(submission(2, 0, 1))
+    state, _ = completed(state, 2)
+    assert domain.hand_device(state, 2, NOW) == 3
+    state, _ = completed(state, 3)
+    assert domain.hand_device(state, 3, NOW) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"archived": True}, FormState.ARCHIVED),
+        ({"returned": True}, FormState.RETURNED),
+        ({"expire_at": NOW}, FormState.EXPIRED),
+    ],
+)
+def test_a_submission_that_is_over_is_handed_to_nobody(changes: dict[str, object], shown: FormState) -> None:
+    state, _ = completed(created(submission(0, 1))[0], 1)
+    with pytest.raises(Refused) as refused:
+        domain.hand_device(replace(state, **changes), 1, NOW)  # type: ignore[arg-type]
+    assert refused.value.state == shown

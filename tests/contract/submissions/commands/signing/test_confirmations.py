@@ -47,6 +47,7 @@ def start(desk: Desk, slug: str, value: str = "Ann", **more: Any) -> Any:
     command = confirming.StartConfirmation(
         request_id=more.pop("request_id", uuid7()),
         slug=slug,
+        proofs=list(desk.proofs),
         values=values,
         shown=shown.shown,
         ip="203.0.113.7",

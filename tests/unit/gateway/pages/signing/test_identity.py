@@ -56,11 +56,16 @@ def begun(client: Any, provider: Provider) -> str:
     answer = client.post(f"/s/{SLUG}/identity", json={"field": FIELD, "time_zone": "Europe/Vienna"})
     assert answer.status_code == 200, answer.text
     provider.authorize(answer.json["url"])
-    cookie = answer.headers["Set-Cookie"]
-    # The test client keeps no cookies of another path than those that it asks for.
-    name, _, value = cookie.partition(";")[0].partition("=")
-    client.set_cookie(name, value, path="/identity")
+    keep_cookies(client, answer)
     return provider.authorized["state"]
+
+
+def keep_cookies(client: Any, answer: Any) -> None:
+    """As a browser does; the test client keeps no cookies of another path than those that it asks for."""
+    for cookie in answer.headers.getlist("Set-Cookie"):
+        assert "HttpOnly" in cookie
+        name, _, value = cookie.partition(";")[0].partition("=")
+        client.set_cookie(name, value, path="/identity")
 
 
 def come_back(client: Any, state: str, **said: str) -> Any:
@@ -96,6 +101,23 @@ def test_he_comes_back_to_the_field_and_the_service_hears_who_he_is(
     assert claim.state_digest == told.state_digest == digest_of(state)
     assert (told.slug, told.problem, told.any_email) == (SLUG, None, False)
     assert (told.identity.name, told.identity.email) == ("Ada Lovelace", "ada@example.com")
+
+
+def test_who_began_on_a_device_that_was_handed_to_them_comes_back_to_its_link(
+    client: Any, answering: RecordingBus, provider: Provider
+) -> None:
+    """The service names the party's own link, which nobody reads on a device of somebody else."""
+    answer = client.post("/s/of-the-device/identity", json={"field": FIELD})
+    provider.authorize(answer.json["url"])
+    keep_cookies(client, answer)
+    back = come_back(client, provider.authorized["state"])
+    assert back.headers["Location"] == f"/sign/s/of-the-device#field={FIELD}"
+    assert not any(SLUG in value for _, value in back.headers)
+    assert all("Expires=" in cookie for cookie in back.headers.getlist("Set-Cookie"))
+    state = begun(client, provider)
+    client.delete_cookie(f"identity_{digest_of(state)[:16]}_page", path="/identity")
+    without = come_back(client, state, error="access_denied")
+    assert (without.status_code, SLUG in f"{without.text} {without.headers}") == (403, False)
 
 
 def test_what_went_wrong_is_told_too(answering: RecordingBus, provider: Provider) -> None:

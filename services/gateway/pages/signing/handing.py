@@ -1,0 +1,134 @@
+"""Signing in person on one device: ``/s/<slug>/hand`` for who has completed, ``/h/<token>`` for the screen between.
+
+The token is made here, and is good in the browser that asked for it alone, which keeps a cookie for that page that no script
+reads. Of both is made the slug that opens the next party's form on this device: the same for the same browser, so that a lost
+answer is asked for again, and one that nobody finds out who has but the token, or a copy of the database. It opens the form in
+that browser alone: the cookie goes along with each call of the form, among the proofs (``visitor``).
+"""
+
+import base64
+import hashlib
+import re
+import secrets
+from typing import Any
+
+import flask
+
+from contracts.errors import not_found
+from contracts.rpc.submissions import handover as rpc
+from services.gateway.http import page_bodies
+from services.gateway.http.client_address import Network
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import COOKIE, visit
+from services.gateway.pages.codes import keep_value
+from services.gateway.pages.texts import speak_to
+
+TOKEN_BYTES = 18
+GONE = 410
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{24}", re.ASCII)
+_DEVICE = "device"
+_BURST, _PER_SECOND = 20, 1.0
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> list[flask.Blueprint]:
+    return [_giving(context, trusted), _between(context, trusted)]
+
+
+def _giving(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("handing_over", __name__, url_prefix="/s/<slug>/hand")
+
+    @blueprint.post("")
+    def hand(slug: str) -> flask.Response:
+        body = page_bodies.json_object()
+        token, device = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
+        command = rpc.HandDevice(
+            **visit(checked(slug), trusted, body.get("time_zone")),
+            request_id=secrets.token_hex(16),  # a repetition would get the token of another one
+            token_digest=_digest(token),
+            device_digest=_digest(device),
+        )
+        handed: rpc.Handed = context.bus.call(rpc.HAND_DEVICE, command)
+        answer = flask.jsonify({"url": f"{context.root}/h/{token}"})
+        keep_value(answer, context, f"/h/{token}", _DEVICE, device, handed.expires_at)
+        return answer
+
+    return blueprint
+
+
+def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("between", __name__, url_prefix="/h/<token>")
+    pace = Pace(_BURST, _PER_SECOND)
+
+    @blueprint.get("")
+    def screen(token: str) -> tuple[str, int]:
+        query = rpc.FindHandover(token_digest=_digest(_known(token)), device_digest=_device_digest())
+        found: rpc.Handover = context.bus.call(rpc.HANDOVER, query)
+        speak_to(found.lang)
+        return flask.render_template("handing.html", found=found), 200 if found.is_open else GONE
+
+    @blueprint.post("/take")
+    def take(token: str) -> flask.Response:
+        pace.count(_digest(_known(token)))
+        body = page_bodies.json_object()
+        device = _device()
+        slug = _slug(token, device)
+        visitor = visit(slug, trusted)
+        command = rpc.TakeDevice(
+            **_asked(token, device, body),
+            link_digest=_digest(slug),
+            ip=visitor["ip"],
+            user_agent=visitor["user_agent"],
+        )
+        taken: rpc.Handover = context.bus.call(rpc.TAKE_DEVICE, command)
+        answer = flask.jsonify({"url": f"{context.root}/s/{slug}"})
+        keep_value(answer, context, f"/s/{slug}", f"{COOKIE}{_DEVICE}", device, taken.shown_until)
+        return answer
+
+    @blueprint.post("/refuse")
+    def refuse(token: str) -> flask.Response:
+        pace.count(_digest(_known(token)))
+        command = rpc.RefuseDevice(**_asked(token, _device(), page_bodies.json_object()))
+        found: rpc.Handover = context.bus.call(rpc.REFUSE_DEVICE, command)
+        return flask.jsonify({"is_open": found.is_open})
+
+    return blueprint
+
+
+def _asked(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "request_id": page_bodies.request_id(body),
+        "token_digest": _digest(token),
+        "device_digest": _digest(device),
+    }
+
+
+def _slug(token: str, device: str) -> str:
+    """The slug of this device: 144 bits, which nobody finds out without its cookie."""
+    made = hashlib.sha256(f"in person:{token}:{device}".encode()).digest()
+    return base64.urlsafe_b64encode(made[:TOKEN_BYTES]).decode()
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _device() -> str:
+    """What this browser got when the device was handed over. A browser that has it not has no right to anything here."""
+    device = flask.request.cookies.get(_DEVICE)
+    if not device:
+        raise not_found("Link")
+    return device
+
+
+def _device_digest() -> str | None:
+    device = flask.request.cookies.get(_DEVICE)
+    return _digest(device) if device else None
+
+
+def _known(token: str) -> str:
+    """No token looks otherwise: not worth a question to the service."""
+    if not _TOKEN.fullmatch(token):
+        raise not_found("Link")
+    return token
