@@ -70,6 +70,8 @@ _ROOMS = {
     "evidence": "SQLite, documents, signing and evidence",
 }
 """The groups of the stories on SQLite."""
+_FORM = ("tests/browser/form/", "tests/browser/parties/", "tests/browser/changes/")
+"""Stories of the form in the browser; those of other pages are the other group there."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
 """How the groups of the tests that ask for a suite begin."""
 _PROGRAMS = {
@@ -122,7 +124,7 @@ def group_of(nodeid: str) -> str:
     if file in _MISTREATED:
         return "mistreated"
     if file.startswith("tests/browser/"):
-        return "browser, form" if file.startswith("tests/browser/form/") else "browser, other pages"
+        return "browser, form" if file.startswith(_FORM) else "browser, other pages"
     if file == _REHEARSAL and "postgresql" in test:
         return f"{file} postgresql"
     if not file.startswith(_STORIES) or file in _OWN_SUITES:

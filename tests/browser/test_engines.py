@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import requests
 
+from tests.browser.changes.test_changed_meanwhile import change
 from tests.browser.engines import ENGINES, Browser
-from tests.browser.form.test_changed_meanwhile import change
 from tests.browser.form.test_small_phone import WIDER
 from tests.browser.forms import field, invite, template
 from tests.browser.pages.test_verify import DROP

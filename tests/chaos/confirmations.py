@@ -29,7 +29,7 @@ from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos.lost_answers import LOST, by_csc
 from tests.support.files.pdf_files import document, line
-from tests.support.rendering.confirming import (
+from tests.support.rendering.providers.confirming import (
     ConfirmSuite,
     approve,
     code_sent,
@@ -37,7 +37,7 @@ from tests.support.rendering.confirming import (
     signed_hashes,
     two_signers,
 )
-from tests.support.rendering.provider_suite import mortal
+from tests.support.rendering.providers.provider_suite import mortal
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.seal_jobs import settings, told
 from tests.support.servers import csc_provider

@@ -33,9 +33,9 @@ from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import stages
 from tests.support.files.pdf_files import A4, document, line
-from tests.support.rendering import stamp_orders
-from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.provider_suite import Suite, mortal, what_was_signed
+from tests.support.rendering.providers import stamp_orders
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey
+from tests.support.rendering.providers.provider_suite import Suite, mortal, what_was_signed
 from tests.support.rendering.seal_jobs import order, told
 from tests.support.rendering.sealing import seal_request
 from tests.support.servers import csc_provider

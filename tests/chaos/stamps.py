@@ -27,7 +27,7 @@ from contracts.runtime.data.database import Database
 from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import StampAccount
 from services.rendering.stamping.stages import STAMPED, Stage
-from tests.support.rendering.stamp_orders import Killed, Office, settings
+from tests.support.rendering.providers.stamp_orders import Killed, Office, settings
 from tests.support.services.migrated import migrated
 
 LOST = 0.1
@@ -35,7 +35,7 @@ DEATHS = 0.05
 ROUNDS = 60
 """In which a run must come to its end; each may fail in several ways."""
 
-_PROCESS = [sys.executable, "-m", "tests.support.rendering.stamp_process"]
+_PROCESS = [sys.executable, "-m", "tests.support.rendering.providers.stamp_process"]
 
 
 class Mortal:

@@ -17,7 +17,7 @@ from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import CertsignJob, DutyStamp, StampedSeal
 from services.rendering.stamping.loops import LEASE
 from services.rendering.stamping.stages import SURELY_NOT
-from tests.support.rendering.provider_suite import what_was_signed
+from tests.support.rendering.providers.provider_suite import what_was_signed
 from tests.support.servers import csc_provider
 
 LOST = 0.1

@@ -39,10 +39,10 @@ from services.rendering.models import CertsignJob, Result, SealJob
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, encrypted, flate_bomb, line, signed
 from tests.support.rendering import drawing
-from tests.support.rendering.certificates_at_providers import root_of
-from tests.support.rendering.provider_suite import what_was_signed
+from tests.support.rendering.providers.certificates_at_providers import root_of
+from tests.support.rendering.providers.provider_suite import what_was_signed
+from tests.support.rendering.providers.stamps import SERIAL, provider, stamped
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, seal_request
-from tests.support.rendering.stamps import SERIAL, provider, stamped
 from tests.support.servers import csc_provider
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services import processes

@@ -27,9 +27,9 @@ from services.rendering.rules import domain
 from services.rendering.sealing import certsign_work
 from services.rendering.signatures.workshop import Workshop
 from tests.support.files.pdf_files import document, line
-from tests.support.rendering.certificates_at_providers import RemoteKey, identity, lost
-from tests.support.rendering.certificates_at_providers import order as ordered
-from tests.support.rendering.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
+from tests.support.rendering.providers.certificates_at_providers import order as ordered
+from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
 

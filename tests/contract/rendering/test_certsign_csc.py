@@ -30,13 +30,14 @@ from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import lost_answers
 from tests.chaos.lost_answers import by_csc
-from tests.support.rendering import seal_jobs, stamp_orders
-from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.certificates_at_providers import order as ordered
-from tests.support.rendering.provider_suite import KILLED, Suite, asked, what_was_signed
+from tests.support.rendering import seal_jobs
+from tests.support.rendering.providers import stamp_orders
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey
+from tests.support.rendering.providers.certificates_at_providers import order as ordered
+from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, what_was_signed
+from tests.support.rendering.providers.stamp_orders import issuer, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig, seal_request
-from tests.support.rendering.stamp_orders import issuer, stamp_keys
 from tests.support.servers import csc_provider, tls_front
 from tests.support.servers.csc_provider import LOOPBACK
 from tests.support.servers.postgres import PrivatePostgres
@@ -242,7 +243,7 @@ def test_a_wrong_pin_is_tried_once_by_all_processes_together_on_postgresql(
             asked(suite, seal_id=f"seal-{number + 1}", certsign=wrong)
         given = tmp_path / "given.json"
         given.write_text(json.dumps({"database": url, "blobs": f"{tmp_path}/blobs", "keys": str(keys)}))
-        command = [sys.executable, "-m", "tests.support.rendering.certsign_process", str(given)]
+        command = [sys.executable, "-m", "tests.support.rendering.providers.certsign_process", str(given)]
         processes = [
             subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
         ]

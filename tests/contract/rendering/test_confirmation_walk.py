@@ -12,8 +12,8 @@ from deploy.providers.faults import Fault
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import confirmations
-from tests.support.rendering.confirming import ConfirmSuite
-from tests.support.rendering.provider_suite import KILLED
+from tests.support.rendering.providers.confirming import ConfirmSuite
+from tests.support.rendering.providers.provider_suite import KILLED
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.servers import csc_provider
 from tests.support.servers.csc_provider import LOOPBACK

@@ -40,8 +40,8 @@ from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, line, signed
-from tests.support.rendering.certificates_at_providers import RemoteKey, root_of
-from tests.support.rendering.confirming import (
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey, root_of
+from tests.support.rendering.providers.confirming import (
     RETURN_URL,
     ConfirmSuite,
     approve,
@@ -52,7 +52,7 @@ from tests.support.rendering.confirming import (
     signed_hashes,
     two_signers,
 )
-from tests.support.rendering.provider_suite import KILLED, Killed
+from tests.support.rendering.providers.provider_suite import KILLED, Killed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, told, workshop
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig

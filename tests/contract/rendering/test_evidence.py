@@ -32,9 +32,9 @@ from services.rendering.protocol import Mechanism, SealMaterial, Signatory
 from services.rendering.sealing import evidence
 from services.rendering.signatures import signatories
 from tests.support.material.agreement import agreement_pdf
+from tests.support.rendering.providers.stamps import provider, stamped
 from tests.support.rendering.seal_jobs import blobs, count, database
 from tests.support.rendering.seals import identity, sealed
-from tests.support.rendering.stamps import provider, stamped
 
 __all__ = ["blobs", "database"]
 

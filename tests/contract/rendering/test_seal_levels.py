@@ -30,8 +30,8 @@ from services.rendering.signatures.workshop import Workshop
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import A4, LETTER, document, line, signed
 from tests.support.rendering.archives import judged
-from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.provider_suite import Suite
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey
+from tests.support.rendering.providers.provider_suite import Suite
 from tests.support.rendering.seal_jobs import blobs, order, settings
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdfsig, seal_request
 from tests.support.servers import csc_provider

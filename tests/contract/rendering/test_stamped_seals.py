@@ -35,13 +35,14 @@ from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, seals, stages
 from tests.support.files.pdf_files import document, line
-from tests.support.rendering import drawing, stamp_orders
-from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.certificates_at_providers import order as by_provider
-from tests.support.rendering.provider_suite import KILLED, Suite, killed_when, what_was_signed
+from tests.support.rendering import drawing
+from tests.support.rendering.providers import stamp_orders
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey
+from tests.support.rendering.providers.certificates_at_providers import order as by_provider
+from tests.support.rendering.providers.provider_suite import KILLED, Suite, killed_when, what_was_signed
+from tests.support.rendering.providers.stamp_orders import issuer, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, told, workshop
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdf_text, pdfsig, seal_request
-from tests.support.rendering.stamp_orders import issuer, stamp_keys
 from tests.support.servers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
 

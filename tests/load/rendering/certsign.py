@@ -41,7 +41,8 @@ from services.rendering.providers.csc import CscProvider
 from services.rendering.settings import Settings
 from services.rendering.stamping.stages import STAMPED, Stage
 from tests.load.figures import percentile
-from tests.support.rendering import seal_jobs, stamp_orders
+from tests.support.rendering import seal_jobs
+from tests.support.rendering.providers import stamp_orders
 from tests.support.rendering.sealing import contract_pdf, seal_request
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.migrated import migrated

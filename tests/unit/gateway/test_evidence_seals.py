@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import serialization
 
 from services.gateway.evidence.verify import seal_of
 from tests.support.files.pdf_files import document, line, signed
+from tests.support.rendering.providers.stamps import provider, stamped
 from tests.support.rendering.seals import identity, sealed
-from tests.support.rendering.stamps import provider, stamped
 from tests.unit.rendering.sealing.test_seal_signed import filled_and_sealed
 
 BOX = (400.0, 100.0, 472.0, 172.0)

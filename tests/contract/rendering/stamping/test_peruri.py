@@ -21,7 +21,7 @@ from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.peruri import Peruri
 from tests.support.files.pdf_files import A4, document, line
-from tests.support.rendering.stamp_orders import HERE, issuer, stamp_keys
+from tests.support.rendering.providers.stamp_orders import HERE, issuer, stamp_keys
 
 __all__ = ["issuer", "stamp_keys"]
 

@@ -30,8 +30,8 @@ from services.rendering.providers import breaker
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import loops, orders, serials, stages, steps
 from services.rendering.stamping.stages import Stage
+from tests.support.rendering.providers.stamp_orders import HERE, Office, issuer, settings, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, database, keys, told, workshop
-from tests.support.rendering.stamp_orders import HERE, Office, issuer, settings, stamp_keys
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until
 

@@ -7,8 +7,8 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from deploy.providers.stamp_issuer import StampIssuer
 from tests.chaos import stamps
+from tests.support.rendering.providers.stamp_orders import Office, issuer, settings, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, database
-from tests.support.rendering.stamp_orders import Office, issuer, settings, stamp_keys
 
 __all__ = ["blobs", "database", "issuer", "stamp_keys"]
 

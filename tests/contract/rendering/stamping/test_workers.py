@@ -19,8 +19,8 @@ from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.stamp_worker import StampWorker
 from services.rendering.stamping import orders
 from services.rendering.stamping.stages import Stage
+from tests.support.rendering.providers.stamp_orders import HERE, Office, settings
 from tests.support.rendering.seal_jobs import blobs, database
-from tests.support.rendering.stamp_orders import HERE, Office, settings
 from tests.support.servers.stamp_worker import MARK, StampWorkerServer, stamp_worker
 
 __all__ = ["blobs", "database"]

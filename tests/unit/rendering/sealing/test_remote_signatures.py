@@ -15,7 +15,7 @@ from services.rendering.jobs.sealing.returned import check_chain, check_signatur
 from services.rendering.protocol import Mechanism, Reserved, Signatory
 from tests.support.files.pdf_files import document, line, signed
 from tests.support.judges.openssl_cms import assert_cades
-from tests.support.rendering.remote_keys import NOW, Issued, issue
+from tests.support.rendering.providers.remote_keys import NOW, Issued, issue
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import reserved as reserved_file
 from tests.support.rendering.seals import text

@@ -20,9 +20,9 @@ from services.rendering.protocol import Corners
 from tests.support.files.pdf_files import A4, document, encrypted, line, signed
 from tests.support.judges.strict_reader import judged
 from tests.support.rendering.drawing import picture_of
+from tests.support.rendering.providers.stamps import COLOR, SERIAL, provider, stamped
 from tests.support.rendering.sealing import assert_clean, pdfsig
 from tests.support.rendering.seals import NOW, identity, sealed
-from tests.support.rendering.stamps import COLOR, SERIAL, provider, stamped
 from tests.unit.rendering.sealing.test_seal_signed import filled_and_sealed
 
 BOX = (400.3, 100.25, 472.3, 172.25)

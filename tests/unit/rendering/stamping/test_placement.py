@@ -18,7 +18,7 @@ from services.rendering.rules.free_places import overlap
 from services.rendering.rules.stamps import FileToStamp, StampWish
 from tests.support.files.pdf_files import A4, LETTER, add_page, document, line, saved, signed
 from tests.support.rendering import drawing
-from tests.support.rendering.stamps import stamped
+from tests.support.rendering.providers.stamps import stamped
 from tests.unit.rendering.sealing.test_seal_signed import filled_and_sealed
 
 SIZE = (72.0, 72.0)

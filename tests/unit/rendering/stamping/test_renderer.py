@@ -19,9 +19,9 @@ from services.rendering.rules.stamps import files_to_stamp
 from tests.support.files.pdf_files import A4, document, line, signed
 from tests.support.judges.strict_reader import judged
 from tests.support.rendering.drawing import area, field_value, signature_png
+from tests.support.rendering.providers.stamps import SERIAL, provider, stamped
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.rendering.seals import NOW, finish, identity, text
-from tests.support.rendering.stamps import SERIAL, provider, stamped
 
 SIZE = (72.0, 72.0)
 ANCHORS = [provider().encoded[-1]]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.changes.test_live import looks_until_it_starts
 from tests.browser.conftest import PHONE, OpenPage, Watch
-from tests.browser.form.test_live import looks_until_it_starts
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite, wait_until

@@ -36,8 +36,8 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.providing import Providers
 from services.rendering.stamping.work import StampWork
-from tests.support.rendering.certificates_at_providers import RemoteKey
-from tests.support.rendering.certificates_at_providers import order as ordered
+from tests.support.rendering.providers.certificates_at_providers import RemoteKey
+from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.seal_jobs import order, told
 from tests.support.rendering.sealing import seal_request
 

@@ -14,7 +14,7 @@ from services.rendering.models import DutyStamp
 from services.rendering.stamping import orders, stages
 from services.rendering.stamping.providing import Providers
 from services.rendering.stamping.work import StampWork
-from tests.support.rendering.stamp_orders import HERE, checked_here, settings
+from tests.support.rendering.providers.stamp_orders import HERE, checked_here, settings
 
 
 def main(given: Path) -> None:
