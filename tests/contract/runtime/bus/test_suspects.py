@@ -267,16 +267,17 @@ def test_killers_are_parked_and_what_was_under_way_with_them_is_handled(
     """With nothing left of their deaths when an operator has them handled again."""
     innocents = sorted(f"innocent {number}" for number in range(8))
     publish(broker, ("killer 1", "die"), *((name, "keep") for name in innocents), ("killer 2", "die"))
-    processes = [served.start("serve")]
+    # One that stands still says where before this test gives up: that has happened, on busy machines, and nobody knows why.
+    processes = [served.start("serve", TURN_SECONDS="120")]
     deaths = 0
 
     def ended() -> bool:
         """With nothing under way: a killer that was put back at the moment of a death is there twice, and kills once more."""
         nonlocal deaths
         if (status := processes[-1].poll()) is not None:
-            assert status == 9, "it ended otherwise than by an event"
+            assert status == 9, f"it ended otherwise than by an event: {served.log('serve')[-5000:]}"
             deaths += 1
-            processes.append(served.start("serve"))
+            processes.append(served.start("serve", TURN_SECONDS="120"))
         left = broker.messages()
         print(left, processes[-1].poll(), end="\r")  # the last of them is shown when the test fails
         return (
