@@ -10,9 +10,11 @@ import pytest
 from playwright.sync_api import Page
 
 from contracts.languages.choosing import languages
+from services.notifications.sending import inline_pictures
 from tests.browser.conftest import DESKTOP, OpenPage, Watch
 from tests.browser.tour import Tour
 from tests.support.judges.accessibility import WCAG, axe, looks
+from tests.support.servers.logos import logo
 from tests.support.services.suite import RunningSuite, wait_until
 from tests.unit.notifications.test_languages import every_mail
 
@@ -162,10 +164,11 @@ def test_mails_are_read_by_everybody(open_page: OpenPage) -> None:
     """Each kind of mail in each language."""
     page = open_page("/verify", DESKTOP)
     page.goto("about:blank")  # where no policy forbids the styles of mails
+    picture = logo((255, 255, 255), size=(480, 679))
     faults = []
     for tag in languages():
         for kind, mail in every_mail(tag, tag).items():
-            page.set_content(mail.html)
+            page.set_content(inline_pictures.within(mail.html, {inline_pictures.FIRST_PAGE: picture}))
             seen_as(page, NARROW)
             found = looks(page) + (axe(page, tags=WCAG) if tag in LOOKS else [])
             faults += [f"{tag}, {kind}: {fault}" for fault in found]
