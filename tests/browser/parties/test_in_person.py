@@ -54,6 +54,7 @@ def test_by_keyboard_from_hand_to_hand_and_no_way_back(suite: RunningSuite, open
     completes(page, "First", "typed by the first")
     before = page.evaluate("history.length")
     hand = page.get_by_role("button", name="Hand the device to Second Person")
+    expect(hand).to_be_enabled()
     hand.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Please hand the device to Second Person")
@@ -63,6 +64,7 @@ def test_by_keyboard_from_hand_to_hand_and_no_way_back(suite: RunningSuite, open
     assert box is not None
     assert (box["x"] >= 0, box["x"] + box["width"] <= 320) == (True, True)
     assert first["slug"] not in page.content()
+    expect(page.get_by_role("button", name="Not me")).to_be_enabled()
     order = []
     page.locator("h1").evaluate("(heading) => { heading.tabIndex = -1; heading.focus(); }")
     for _ in range(2):

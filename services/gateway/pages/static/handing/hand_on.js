@@ -20,6 +20,8 @@ hand?.addEventListener("click", async () => {
   }
 });
 
+if (hand) hand.disabled = false; // until now nobody would have heard it
+
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload(); // kept by the browser as it was, whoever looks at it now
 });

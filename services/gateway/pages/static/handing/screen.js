@@ -12,6 +12,7 @@ const problem = document.getElementById("problem");
 
 take?.addEventListener("click", () => ask("take", ({ url }) => location.replace(url)));
 refuse?.addEventListener("click", () => ask("refuse", () => location.reload()));
+for (const button of [take, refuse]) if (button) button.disabled = false; // until now nobody would have heard it
 
 const requests = { take: newRequestId(), refuse: newRequestId() };
 
