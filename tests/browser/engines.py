@@ -23,7 +23,7 @@ _MINI_BROWSER = next(Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser"), None
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _SECONDS = 120
 _BUTTON = """return [...document.querySelectorAll("button, a")].find(
-    (each) => each.innerText.trim() === arguments[0] && each.getClientRects().length);"""
+    (each) => each.innerText.trim() === arguments[0] && each.getClientRects().length && !each.disabled);"""
 _INPUT = """return [...document.querySelectorAll("input, textarea")].find(
     (each) => [...(each.labels ?? [])].some((label) => label.innerText.trim() === arguments[0]));"""
 
@@ -73,7 +73,7 @@ class Browser(ABC):
         return wait_until(look, within=_SECONDS, what=what)
 
     def press(self, name: str) -> None:
-        """Click a button or a link that is seen, by its words."""
+        """Click a button or a link that is seen and can be pressed, by its words."""
         self._do(self._click, _BUTTON, name)
 
     def fill(self, label: str, text: str) -> None:
