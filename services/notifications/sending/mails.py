@@ -95,7 +95,9 @@ class Sending:
 
     def _message(self, row: MailRow) -> bytes:
         files = [MailedFile.model_validate(attachment) for attachment in row.files]
-        pictures = inline_pictures.data(self._blobs, {"logo": row.logo, "first_page": row.first_page})
+        pictures = inline_pictures.data(
+            self._blobs, {inline_pictures.LOGO: row.logo, inline_pictures.FIRST_PAGE: row.first_page}
+        )
         message = mime.build(
             mime.Envelope(
                 sender_name=row.sender_name,

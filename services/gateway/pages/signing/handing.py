@@ -8,7 +8,6 @@ that browser alone: the cookie goes along with each call of the form, among the 
 
 import base64
 import hashlib
-import re
 import secrets
 from typing import Any
 
@@ -23,11 +22,10 @@ from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import COOKIE, visit
 from services.gateway.pages.codes import keep_value
+from services.gateway.pages.signing.tokens import TOKEN_BYTES, digest, known, new_token
 from services.gateway.pages.texts import speak_to
 
-TOKEN_BYTES = 18
 GONE = 410
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{24}", re.ASCII)
 _DEVICE = "device"
 _BURST, _PER_SECOND = 20, 1.0
 
@@ -42,12 +40,12 @@ def _giving(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("")
     def hand(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        token, device = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
+        token, device = new_token(), new_token()
         command = rpc.HandDevice(
             **visit(checked(slug), trusted, body.get("time_zone")),
             request_id=secrets.token_hex(16),  # a repetition would get the token of another one
-            token_digest=_digest(token),
-            device_digest=_digest(device),
+            token_digest=digest(token),
+            device_digest=digest(device),
         )
         handed: rpc.Handed = context.bus.call(rpc.HAND_DEVICE, command)
         answer = flask.jsonify({"url": f"{context.root}/h/{token}"})
@@ -63,21 +61,21 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.get("")
     def screen(token: str) -> tuple[str, int]:
-        query = rpc.FindHandover(token_digest=_digest(_known(token)), device_digest=_device_digest())
+        query = rpc.FindHandover(token_digest=digest(known(token)), device_digest=_device_digest())
         found: rpc.Handover = context.bus.call(rpc.HANDOVER, query)
         speak_to(found.lang)
         return flask.render_template("handing.html", found=found), 200 if found.is_open else GONE
 
     @blueprint.post("/take")
     def take(token: str) -> flask.Response:
-        pace.count(_digest(_known(token)))
+        pace.count(digest(known(token)))
         body = page_bodies.json_object()
         device = _device()
         slug = _slug(token, device)
         visitor = visit(slug, trusted)
         command = rpc.TakeDevice(
             **_asked(token, device, body),
-            link_digest=_digest(slug),
+            link_digest=digest(slug),
             ip=visitor["ip"],
             user_agent=visitor["user_agent"],
         )
@@ -88,7 +86,7 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("/refuse")
     def refuse(token: str) -> flask.Response:
-        pace.count(_digest(_known(token)))
+        pace.count(digest(known(token)))
         command = rpc.RefuseDevice(**_asked(token, _device(), page_bodies.json_object()))
         found: rpc.Handover = context.bus.call(rpc.REFUSE_DEVICE, command)
         return flask.jsonify({"is_open": found.is_open})
@@ -99,8 +97,8 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 def _asked(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
     return {
         "request_id": page_bodies.request_id(body),
-        "token_digest": _digest(token),
-        "device_digest": _digest(device),
+        "token_digest": digest(token),
+        "device_digest": digest(device),
     }
 
 
@@ -108,10 +106,6 @@ def _slug(token: str, device: str) -> str:
     """The slug of this device: 144 bits, which nobody finds out without its cookie."""
     made = hashlib.sha256(f"in person:{token}:{device}".encode()).digest()
     return base64.urlsafe_b64encode(made[:TOKEN_BYTES]).decode()
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _device() -> str:
@@ -124,11 +118,4 @@ def _device() -> str:
 
 def _device_digest() -> str | None:
     device = flask.request.cookies.get(_DEVICE)
-    return _digest(device) if device else None
-
-
-def _known(token: str) -> str:
-    """No token looks otherwise: not worth a question to the service."""
-    if not _TOKEN.fullmatch(token):
-        raise not_found("Link")
-    return token
+    return digest(device) if device else None

@@ -6,7 +6,6 @@ changes nothing, because programs preview links; the page's script then connects
 alone, without which nothing is delivered.
 """
 
-import hashlib
 import re
 import secrets
 from typing import Any
@@ -26,13 +25,12 @@ from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import keep_value
 from services.gateway.pages.signing.form_json import attachment_json
+from services.gateway.pages.signing.tokens import digest, known, new_token
 from services.gateway.pages.texts import speak_to
 
-TOKEN_BYTES = 18
 LARGEST = 2 * page_bodies.MEGABYTE
 """A drawing of a page's own script weighs some 50 KB."""
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{24}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DEVICE = "phone"
 _QUIET = 4
@@ -51,17 +49,17 @@ def _form_side(context: PagesContext, trusted: list[Network]) -> flask.Blueprint
     @blueprint.post("")
     def start(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = new_token()
         command = rpc.StartPhoneDrawing(
             **visit(checked(slug), trusted),
             request_id=secrets.token_hex(16),  # a repetition would get the token of another one
             field=page_bodies.text(body, "field", limit=64, required=True),
-            token_digest=_digest(token),
+            token_digest=digest(token),
         )
         started: rpc.PhoneDrawing = context.bus.call(rpc.START_PHONE_DRAWING, command)
         url = f"{context.settings.base_url.rstrip('/')}/p/{token}"
         return flask.jsonify(
-            {**_drawing_json(context, slug, started), "drawing": _digest(token), "url": url, "qr": qr(url)}
+            {**_drawing_json(context, slug, started), "drawing": digest(token), "url": url, "qr": qr(url)}
         )
 
     @blueprint.get("/<drawing>")
@@ -86,20 +84,20 @@ def _telephone_side(context: PagesContext, trusted: list[Network]) -> flask.Blue
 
     @blueprint.get("")
     def page(token: str) -> str:
-        query = rpc.FindPhonePage(token_digest=_digest(_known(token)), device_digest=_device_digest())
+        query = rpc.FindPhonePage(token_digest=digest(known(token)), device_digest=_device_digest())
         found: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
         speak_to(found.lang)
         return flask.render_template("phone.html", data=_page_json(found))
 
     @blueprint.post("/connect")
     def connect(token: str) -> flask.Response:
-        pace.count(_digest(_known(token)))
+        pace.count(digest(known(token)))
         body = page_bodies.json_object()
-        device = flask.request.cookies.get(_DEVICE) or secrets.token_urlsafe(TOKEN_BYTES)
+        device = flask.request.cookies.get(_DEVICE) or new_token()
         command = rpc.ConnectPhone(
             **_caller(token),
             request_id=page_bodies.request_id(body),
-            device_digest=hashlib.sha256(device.encode()).hexdigest(),
+            device_digest=digest(device),
         )
         found: rpc.PhonePage = context.bus.call(rpc.CONNECT_PHONE, command)
         speak_to(found.lang)
@@ -110,8 +108,8 @@ def _telephone_side(context: PagesContext, trusted: list[Network]) -> flask.Blue
 
     @blueprint.post("/attachments")
     def deliver(token: str) -> flask.Response:
-        pace.count(_digest(_known(token)))
-        query = rpc.FindPhonePage(token_digest=_digest(token), device_digest=_device_digest())
+        pace.count(digest(known(token)))
+        query = rpc.FindPhonePage(token_digest=digest(token), device_digest=_device_digest())
         found: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
         if (
             not found.mine or query.device_digest is None
@@ -137,7 +135,7 @@ def _telephone_side(context: PagesContext, trusted: list[Network]) -> flask.Blue
 
     def _caller(token: str) -> dict[str, Any]:
         visitor = visit("", trusted)
-        return {"token_digest": _digest(token), "ip": visitor["ip"], "user_agent": visitor["user_agent"]}
+        return {"token_digest": digest(token), "ip": visitor["ip"], "user_agent": visitor["user_agent"]}
 
     return blueprint
 
@@ -162,20 +160,9 @@ def _page_json(page: rpc.PhonePage) -> dict[str, Any]:
     return page.model_dump(mode="json")
 
 
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 def _device_digest() -> str | None:
     device = flask.request.cookies.get(_DEVICE)
-    return _digest(device) if device else None
-
-
-def _known(token: str) -> str:
-    """No token looks otherwise: not worth a question to the service."""
-    if not _TOKEN.fullmatch(token):
-        raise not_found("Link")
-    return token
+    return digest(device) if device else None
 
 
 def _named(drawing: str) -> str:
