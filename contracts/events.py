@@ -289,9 +289,14 @@ class LinkReplaced(Tolerant):
 
 
 class Erased(Tolerant):
-    """Removed for good: whoever keeps anything of it forgets it. ``blobs`` are removed by the emitter itself."""
+    """Removed for good: whoever keeps anything of it forgets it. Its files are removed by the emitter itself.
+
+    ``documents``: SHA-256 (lower-case hex) of the documents that went with it and that no other submission brought along, as
+    they came and as they were prepared: what was made from them goes, too. Documents of templates are not among them. An older
+    version names none."""
 
     submission_id: int
+    documents: list[str] = Field(default_factory=list)
 
 
 class PreferencesGiven(Tolerant):

@@ -1,6 +1,6 @@
 """What changes in the rendering service's database, one function per use case."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
+from contracts.errors import ServiceError
 from contracts.events import (
     COMBINED_FILE,
     DOCUMENT_ARCHIVED,
@@ -62,8 +63,18 @@ AFTER_SEALING = timedelta(seconds=2)
 """For so long the signature of the last statement waits for the sealing, which takes the same processors and writes to the same
 database; ``finish_job`` ends the wait. Well above what a usual submission takes, and not long where a sealing takes minutes."""
 
+_MARKED = timedelta(hours=1)
+"""Longer than anything takes that is made from a document while its caller waits."""
+
 _ERASED = "erased submission"
 """In the inbox, with the id of a submission in place of an event's."""
+
+
+class SourceForgotten(ServiceError):
+    """What an answer was made from was to be forgotten meanwhile: it is not kept. Who still has the document asks again."""
+
+    def __init__(self) -> None:
+        super().__init__("unavailable", "The document was removed in the meantime, try again")
 
 
 @dataclass(frozen=True)
@@ -413,10 +424,16 @@ def remember_result(
     *,
     answer: dict[str, Any],
     keys: Sequence[str],
-    sources: Iterable[str],
+    sources: Collection[str],
+    marks: Mapping[str, datetime],
+    further_sources: Collection[str] = (),
     expires_at: datetime,
 ) -> dict[str, Any]:
-    """Keep an answer; returns the one that is kept, which is another's when two made the same at once."""
+    """Keep an answer; returns the one that is kept, which is another's when two made the same at once. ``marks``: those of its
+    ``sources`` when it was begun (``queries.marks``). Raises SourceForgotten when there is another by now."""
+    _take_turn(session, sources, exclusive=False)
+    if not queries.marks(session, sources).items() <= marks.items():
+        raise SourceForgotten
     row = {
         "kind": kind,
         "digest": digest,
@@ -427,10 +444,64 @@ def remember_result(
     if session.execute(
         insert_into(session, Result).values(**row).on_conflict_do_nothing().returning(Result.digest)
     ).first():
-        for sha256 in set(sources):
+        for sha256 in {*sources, *further_sources}:
             session.add(ResultSource(sha256=sha256, kind=kind, digest=digest))
         return answer
     return queries.result(session, kind, digest) or answer
+
+
+def pass_on_sources(session: Session, parts: Collection[str], whole: str) -> None:
+    """Have what was laid out from the same text as one of ``parts`` (SHA-256) be forgotten with the file that was made of them,
+    too: a submission knows only the whole."""
+    for digest in queries.laid_out(session, parts):
+        row = {"sha256": whole, "kind": queries.LAID_OUT, "digest": digest}
+        session.execute(insert_into(session, ResultSource).values(row).on_conflict_do_nothing())
+
+
+def forget_made_from(session: Session, digests: Collection[str], now: datetime) -> list[str]:
+    """Forget what was made from these documents (SHA-256), for good: whoever is still making something of them does not keep
+    it. Returns blobs to remove. Of a document that somebody still uses all of it is made anew when it is asked for."""
+    if not digests:
+        return []
+    _take_turn(session, digests, exclusive=True)
+    marks = [{"handler": queries.FORGOTTEN, "event_id": queries.mark_of(sha256), "at": now} for sha256 in digests]
+    noted = insert_into(session, inbox).values(marks)
+    session.execute(noted.on_conflict_do_update(index_elements=["handler", "event_id"], set_={"at": now}))
+    made = sa.select(ResultSource.kind, ResultSource.digest).where(ResultSource.sha256.in_(digests))
+    results = list(session.scalars(sa.select(Result).where(sa.tuple_(Result.kind, Result.digest).in_(made))))
+    _forget(session, results)
+    return [key for result in results for key in result.keys]
+
+
+def leave_removal(session: Session, keys: Sequence[str], now: datetime) -> None:
+    """Have these files removed after the commit, by whoever comes to it (``results.clear``): a crash leaves none behind."""
+    if keys:
+        removal = Result(kind=queries.REMOVAL, digest=clock.uuid7(), answer={}, keys=list(keys), expires_at=now)
+        session.add(removal)
+
+
+def finish_removal(session: Session, digest: str) -> None:
+    """These files are gone."""
+    session.execute(sa.delete(Result).where(Result.kind == queries.REMOVAL, Result.digest == digest))
+
+
+def forget_marks(session: Session, now: datetime) -> None:
+    """Nobody can have begun before these documents were forgotten and be at it still."""
+    session.execute(sa.delete(inbox).where(inbox.c.handler == queries.FORGOTTEN, inbox.c.at < now - _MARKED))
+
+
+def _take_turn(session: Session, digests: Collection[str], *, exclusive: bool) -> None:
+    """Whoever forgets what was made from a document waits for those who are just keeping something of it, and the other way
+    round. On SQLite all who write take turns anyway."""
+    if digests and dialect_of(session) == "postgresql":
+        session.execute(_EXCLUSIVE if exclusive else _SHARED, {"digests": sorted(digests)})
+
+
+_KEYS_OF = (
+    "FROM (SELECT DISTINCT hashtext('result of ' || sha256) AS key FROM unnest(CAST(:digests AS text[])) AS sha256"
+)
+_EXCLUSIVE = sa.text(f"SELECT pg_advisory_xact_lock(key) {_KEYS_OF} ORDER BY key) AS keys")
+_SHARED = sa.text(f"SELECT pg_advisory_xact_lock_shared(key) {_KEYS_OF} ORDER BY key) AS keys")
 
 
 def forget_result(session: Session, kind: str, digest: str) -> None:
@@ -439,7 +510,8 @@ def forget_result(session: Session, kind: str, digest: str) -> None:
 
 
 def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> list[str]:
-    """Forget a submission: its jobs' contents, which files were its, what was made from them. Returns blobs to remove.
+    """Forget a submission: its jobs' contents, which files were its, what was made from them and from the documents that went
+    with it. Returns the blobs that are removed after it (``leave_removal``).
 
     A job under way loses its row's request and counts as ended; what it still writes is swept later. Events of each kind have
     a queue of their own: what happened before this and comes after it is not taken on.
@@ -476,12 +548,11 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     }
     session.execute(sa.update(StatementRow).where(StatementRow.submission_id == erased.submission_id).values(**cleared))
     own_files = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
-    own_results = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own_files))
-    results = list(session.scalars(sa.select(Result).where(Result.digest.in_(own_results))))
-    keys = [key for result in results for key in result.keys]
-    _forget(session, results)
+    keys = forget_made_from(session, {*erased.documents, *session.scalars(own_files)}, now)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
-    return [*keys, *prepared, *kept, *orders.erase(session, erased.submission_id)]
+    keys += [*prepared, *kept, *orders.erase(session, erased.submission_id)]
+    leave_removal(session, keys, now)
+    return keys
 
 
 def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
@@ -492,11 +563,12 @@ def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> boo
 
 
 def expire_results(session: Session, now: datetime, limit: int = 500) -> list[str]:
-    """Forget answers that have been kept long enough. Returns blobs to remove."""
-    due = sa.select(Result).where(Result.expires_at < now).order_by(Result.expires_at).limit(limit)
-    results = list(session.scalars(due))
+    """Forget answers that have been kept long enough. Returns the blobs that are removed after it (``leave_removal``)."""
+    due = sa.select(Result).where(Result.expires_at < now, Result.kind != queries.REMOVAL)
+    results = list(session.scalars(due.order_by(Result.expires_at).limit(limit)))
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
+    leave_removal(session, keys, now)
     return keys
 
 

@@ -450,7 +450,8 @@ class StampAccount(Base):
 class Result(Base):
     """An answer that costs work and is asked for again: a page's picture (``page``), a laid-out HTML text (``html``).
 
-    ``digest`` says of what; ``answer`` is what the call answered; ``keys`` are the blobs in it, which are ours.
+    ``digest`` says of what; ``answer`` is what the call answered; ``keys`` are the blobs in it, which are ours. A
+    ``removal`` is none: its ``keys`` are the blobs of what was forgotten, until they are gone.
     """
 
     __tablename__ = "results"
@@ -463,7 +464,8 @@ class Result(Base):
 
 
 class ResultSource(Base):
-    """Which file a result was made from: when a submission is erased, what was made from its files goes too."""
+    """Which file a result was made from: when a submission is erased, what was made from its files goes too. Of laid-out HTML
+    it is what came of it, and what that was merged into."""
 
     __tablename__ = "result_sources"
 

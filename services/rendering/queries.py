@@ -1,5 +1,6 @@
 """Reads of the rendering service."""
 
+import hashlib
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any
@@ -8,14 +9,60 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.evidence.statements import Parts, Statement
-from services.rendering.models import ArchivedFile, Result, SealedFile, SealJob, StatementRow, StatementsSince
+from contracts.runtime.data.tables import inbox
+from services.rendering.models import (
+    ArchivedFile,
+    Result,
+    ResultSource,
+    SealedFile,
+    SealJob,
+    StatementRow,
+    StatementsSince,
+)
 from services.rendering.rules.differences import Known
+
+FORGOTTEN = "forgotten document"
+"""In the inbox, with the mark of a document in place of an event's id."""
+
+LAID_OUT, REMOVAL = "html", "removal"
+"""The kinds of results that are HTML, laid out, and that are no result but files that must go."""
 
 
 def result(session: Session, kind: str, digest: str) -> dict[str, Any] | None:
     """The kept answer, or None."""
     answer = session.scalar(sa.select(Result.answer).where(Result.kind == kind, Result.digest == digest))
     return dict(answer) if answer is not None else None
+
+
+def result_and_marks(
+    session: Session, kind: str, digest: str, sources: Collection[str]
+) -> tuple[dict[str, Any] | None, dict[str, datetime]]:
+    """The kept answer, or None and the marks of its sources, which ``commands.remember_result`` compares."""
+    stored = result(session, kind, digest)
+    return stored, marks(session, sources) if stored is None else {}
+
+
+def marks(session: Session, sources: Collection[str]) -> dict[str, datetime]:
+    """When what was made of each of these (SHA-256) was to be forgotten last, of those of which that is a short time ago."""
+    names = [mark_of(sha256) for sha256 in sources]
+    noted = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
+    return {row.event_id: row.at for row in session.execute(noted)} if names else {}
+
+
+def mark_of(sha256: str) -> str:
+    """What stands for a document in a mark: who reads the table learns no digest that a document has."""
+    return hashlib.sha256(sha256.encode()).hexdigest()
+
+
+def laid_out(session: Session, digests: Collection[str]) -> list[str]:
+    """The digests of the results that are HTML, laid out as one of these files (SHA-256)."""
+    query = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(digests), ResultSource.kind == LAID_OUT)
+    return list(session.scalars(query.distinct()))
+
+
+def removals(session: Session) -> list[Result]:
+    """Files that must go: some of the earliest."""
+    return list(session.scalars(sa.select(Result).where(Result.kind == REMOVAL).order_by(Result.digest).limit(100)))
 
 
 def sealed_here(session: Session, sha256: str) -> bool:

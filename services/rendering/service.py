@@ -154,11 +154,13 @@ class RenderingService:
             prepared = self._laid_out(request, {})
             original = self.context.blobs.put(prepared.converted or prepared.file, PDF, PREFIX)
             stored = self._stored(prepared, original)
-            return FreshResult(stored.model_dump(mode="json"), sorted({stored.file.key, stored.original.key}))
+            files = (stored.file, stored.original)
+            sources = [file.sha256 for file in files]
+            return FreshResult(stored.model_dump(mode="json"), sorted({file.key for file in files}), sources)
 
         dated = any("date" in text for text in (request.html_header, request.html_footer) if text)
         digest = domain.digest_of(request.model_dump(mode="json"), *([_today().isoformat()] if dated else []))
-        document = rpc.PreparedDocument.model_validate(self.context.results.get("html", digest, make))
+        document = rpc.PreparedDocument.model_validate(self.context.results.get(queries.LAID_OUT, digest, make))
         return document.model_copy(
             update={"file": self._copy(document.file), "original": self._copy(document.original)}
         )
@@ -290,6 +292,9 @@ class RenderingService:
         if not request.seal:
             merged = self.context.renderer.combine(files, request.name)
             file = self.context.blobs.put(merged.data, PDF, _beside(request.files[0]))
+            parts = {part.sha256 for part in request.files}
+            if self.context.database.read(queries.laid_out, parts):
+                self.context.database.write(commands.pass_on_sources, parts, file.sha256)
             return rpc.Combined(file=file, warnings=merged.warnings)
         merged = self._sealed_merge(files, request.name)
         file = self.context.blobs.put(merged.data, PDF, PREFIX)
@@ -387,8 +392,8 @@ class RenderingService:
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
-        keys = self.context.database.write(commands.erase, envelope, data, now())
-        results.remove(self.context.blobs, keys)
+        self.context.database.write(commands.erase, envelope, data, now())
+        results.clear(self.context.database, self.context.blobs)
 
     # --- files
 

@@ -160,6 +160,18 @@ class SnapshotRow(Base):
     )
 
 
+class OwnDocumentRow(Base):
+    """A document that came with this submission, or was filled for it, by the SHA-256 of its file or of its original: who
+    erases a submission finds out whether another one brought the same along. Documents of templates are not among them."""
+
+    __tablename__ = "own_documents"
+
+    sha256: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    submission_id: Mapped[int] = mapped_column(
+        sa.ForeignKey("submissions.id", ondelete="CASCADE"), primary_key=True, index=True, autoincrement=False
+    )
+
+
 class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
     ``reasons`` for signing by field uuid.

@@ -55,9 +55,13 @@ class Evidence:
         digest = domain.digest_of(
             request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in statement_files.items()}
         )
-        answer = self._results.get(
-            KIND, digest, lambda: self._make(request, statement_files), sources=[*names.values()]
-        )
+        try:
+            answer = self._results.get(
+                KIND, digest, lambda: self._make(request, statement_files), sources=[*names.values()]
+            )
+        except commands.SourceForgotten:
+            self._refuse_unknown(manifest.submission, names)
+            raise
         try:
             self._refuse_unknown(manifest.submission, names)
         except ServiceError:  # erased meanwhile

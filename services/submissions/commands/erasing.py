@@ -1,7 +1,8 @@
 """Removing a submission for good (decisions, 'Permanent deletion').
 
 Rows go at once; files through rows of ``blob_removals``, so that a crash leaves none behind. The documents that the template
-was made with stay: they are the template's and that of its other submissions. Those of a one-off submission are its own.
+was made with stay: they are the template's and that of its other submissions. Those of a one-off submission are its own; their
+digests are told, so that rendering removes the pictures of their pages, unless another submission brought the same along.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from contracts.evidence import statements
 from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
 from contracts.runtime.bus import outbox
 from contracts.runtime.data import scrubbing
-from contracts.runtime.data.database import leave_work
+from contracts.runtime.data.database import for_update, leave_work
 from contracts.runtime.data.tables import answers
 from contracts.types import Erasure, Order, Submission, SubmissionStatus
 from services.submissions.models import (
@@ -24,6 +25,7 @@ from services.submissions.models import (
     BlobRemovalRow,
     CodeRow,
     IdentityCheckRow,
+    OwnDocumentRow,
     ReplacedLinkRow,
     SnapshotRow,
     StatementRow,
@@ -51,9 +53,11 @@ def erase(announcement: Announcement) -> Erasure:
     brand_keys = [file["key"] for brand in brands for file in brand.values()]
     stated = sa.select(StatementRow.submitter_id, StatementRow.sha256).where(StatementRow.submission_id == row.id)
     proofs = [key for reference in session.execute(stated) for key in statements.keys(row.id, *reference)]
+    own = own_documents(submission.snapshot.documents)
+    documents = _nobody_elses(session, row.id, own)
     keys = [
         *blobs_of(row, announcement.attachments),
-        *own_documents(submission.snapshot.documents),
+        *(file["key"] for file in own),
         *brand_keys,
         *proofs,
     ]
@@ -63,9 +67,18 @@ def erase(announcement: Announcement) -> Erasure:
     leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(announcement)
     outbox.forget(session, announcement.subject)
-    announce.erased(announcement)
+    announce.erased(announcement, documents)
     scrubbing.ask(session)
-    of_it = (CodeRow, IdentityCheckRow, AttachmentRow, ReplacedLinkRow, StatementRow, SubmitterRow, SnapshotRow)
+    of_it = (
+        CodeRow,
+        IdentityCheckRow,
+        AttachmentRow,
+        ReplacedLinkRow,
+        StatementRow,
+        SubmitterRow,
+        OwnDocumentRow,
+        SnapshotRow,
+    )
     for table in of_it:
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
@@ -83,10 +96,27 @@ def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[s
     return keys
 
 
-def own_documents(documents: Iterable[dict[str, Any]]) -> list[str]:
-    """The keys of the files that came with a one-off submission, of the documents of its snapshot."""
-    keys = [document[part]["key"] for document in documents for part in ("file", "original")]
-    return [key for key in keys if key.startswith(PREFIX)]
+def own_documents(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The files (BlobRefs) that came with a one-off submission or were filled for this one, of its snapshot's documents."""
+    files = [document[part] for document in documents for part in ("file", "original")]
+    return [file for file in files if file["key"].startswith(PREFIX)]
+
+
+def record_documents(session: Session, submission_id: int, documents: Iterable[dict[str, Any]]) -> None:
+    """Remember which documents are the submission's own, of those of its snapshot."""
+    digests = dict.fromkeys(file["sha256"] for file in own_documents(documents))
+    session.add_all(OwnDocumentRow(sha256=sha256, submission_id=submission_id) for sha256 in digests)
+
+
+def _nobody_elses(session: Session, submission_id: int, files: Iterable[dict[str, Any]]) -> list[str]:
+    """The digests of these files that no other submission brought along. Of two that are erased at once the second waits for
+    the first here, so that one of them has what both had. Whether a template has the same is not asked: pictures of its pages
+    are made anew."""
+    digests = {file["sha256"] for file in files}
+    rows = sa.select(OwnDocumentRow).where(OwnDocumentRow.sha256.in_(digests))
+    in_order = rows.order_by(OwnDocumentRow.sha256, OwnDocumentRow.submission_id)
+    others = {row.sha256 for row in session.scalars(for_update(in_order)) if row.submission_id != submission_id}
+    return sorted(digests - others)
 
 
 def blobs_in(results: dict[str, Any]) -> list[str]:

@@ -63,6 +63,7 @@ def create(
         session.flush()
         snapshot = _snapshot_row(row.id, command, template, plan)
         session.add(snapshot)
+        erasing.record_documents(session, row.id, snapshot.documents)
         submission = store.LoadedSubmission(
             session,
             row,

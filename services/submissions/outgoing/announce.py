@@ -265,13 +265,10 @@ def preferences_given(announcement: Announcement, actor: Actor, preferences: dic
         emit(announcement.submission.session, events.PREFERENCES_GIVEN, event, subject=f"template:{template_id}")
 
 
-def erased(announcement: Announcement) -> None:
-    emit(
-        announcement.submission.session,
-        events.SUBMISSION_ERASED,
-        Erased(submission_id=announcement.submission.row.id),
-        subject=announcement.subject,
-    )
+def erased(announcement: Announcement, documents: list[str]) -> None:
+    """The submission is removed for good, and with it the ``documents`` (SHA-256)."""
+    gone = Erased(submission_id=announcement.submission.row.id, documents=documents)
+    emit(announcement.submission.session, events.SUBMISSION_ERASED, gone, subject=announcement.subject)
 
 
 def _line(announcement: Announcement, event: Happened) -> trail.Line | None:

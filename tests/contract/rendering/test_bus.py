@@ -22,7 +22,14 @@ from PIL import Image
 from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed
+from contracts.events import (
+    DOCUMENTS_FAILED,
+    DOCUMENTS_SEALED,
+    SEALING_DUE,
+    SUBMISSION_ERASED,
+    DocumentsSealed,
+    Erased,
+)
 from contracts.fields.boxes import FieldBox
 from contracts.providers import StampPosition
 from contracts.rpc import health, rendering
@@ -106,6 +113,19 @@ class Running:
             self.channel.basic_publish(
                 event_exchange("submissions"), SEALING_DUE.type, envelope.model_dump_json().encode()
             )
+
+    def erase(self, submission_id: int, *documents: str) -> None:
+        """As submissions' relay says it."""
+        envelope = Envelope(
+            id=uuid7(),
+            type=SUBMISSION_ERASED.type,
+            source="submissions",
+            subject=f"submission:{submission_id}",
+            occurred_at=datetime.now(UTC),
+            data=Erased(submission_id=submission_id, documents=list(documents)).model_dump(mode="json"),
+        )
+        body = envelope.model_dump_json().encode()
+        self.channel.basic_publish(event_exchange("submissions"), SUBMISSION_ERASED.type, body)
 
     def heard(self) -> list[Envelope]:
         """What was told, each event once: a relay that dies before it could note that it told one tells it again."""
@@ -308,6 +328,29 @@ def test_nothing_is_kept_of_a_page_with_values_and_of_a_preview(service: Running
     answer = service.client.call(rendering.DRAW_VALUES, rendering.DrawValues(**dict(filled), areas=areas, width=800))
     assert [one.field_uuid for one in answer.areas if one.picture] == [one.field.uuid for one in items]
     assert (service.results(), service.keys()) == (results, blobs)
+
+
+def test_what_was_made_from_documents_goes_when_it_is_told_that_these_are_erased(service: Running) -> None:
+    call, results, blobs = service.client.call, service.results(), service.keys()
+    file = service.upload(document(line("Erased")))
+    call(rendering.DRAW_PAGE, rendering.DrawPage(file=file, page=1, width=200))
+    call(rendering.DRAW_PAGE, rendering.DrawPage(file=file, page=1, width=200, format="light"))
+    call(rendering.DRAW_THUMBNAIL, rendering.DrawThumbnail(file=file))
+    call(rendering.READ_TEXT, rendering.ReadText(file=file))
+    pages = [
+        call(rendering.PREPARE_HTML, rendering.PrepareHtml(name=name, html=f"<h1>{name} is erased</h1>", size="A4"))
+        for name in ("One", "Two", "Three")
+    ]
+    merged = call(rendering.COMBINE, rendering.Combine(files=[page.file for page in pages[:2]], name="Merged")).file
+    assert service.results() == results + 7
+    of_others = service.upload(document(line("Not erased")))
+    kept = call(rendering.DRAW_PAGE, rendering.DrawPage(file=of_others, page=1, width=200))
+    for sent in (file, of_others, merged, *(each for page in pages for each in {page.file, page.original})):
+        service.blobs.delete(sent.key)
+    service.erase(77, file.sha256, merged.sha256, pages[2].original.sha256)
+    wait_until(lambda: service.results() == results + 1, what="that all of it is forgotten")
+    wait_until(lambda: len(service.keys()) == len(blobs) + 1, what="that all files are gone")
+    assert service.blobs.exists(kept.key)
 
 
 def test_pictures_and_signatures(service: Running) -> None:

@@ -459,7 +459,8 @@ def erase(database: Database, blobs: BlobStore) -> None:
     envelope = Envelope(
         id=uuid7(), type="submission.erased", source="submissions", subject="submission:7", occurred_at=NOW, data={}
     )
-    results.remove(blobs, database.write(commands.erase, envelope, Erased(submission_id=7), NOW))
+    database.write(commands.erase, envelope, Erased(submission_id=7), NOW)
+    results.clear(database, blobs)
 
 
 def test_an_erased_submission_leaves_nothing(

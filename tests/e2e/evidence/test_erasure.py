@@ -1,13 +1,29 @@
 """What was erased is in no file of the installation any more: not in a table, not in what a database keeps beside its tables."""
 
+import base64
+import hashlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
+import sqlalchemy as sa
 
-from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
-from tests.support.material.outcomes import completed
+from contracts.runtime.data.database import Database
+from deploy.services import SERVICES
+from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.support.material.agreement import (
+    BUYER_TAGS,
+    BUYER_VALUES,
+    SELLER_TAGS,
+    SELLER_VALUES,
+    agreement_pdf,
+    send,
+    sign,
+)
+from tests.support.material.outcomes import completed, mails_to
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 
@@ -62,3 +78,102 @@ def test_the_receipt_says_what_the_database_leaves(suite: RunningSuite) -> None:
     assert removed["archived_at"] is None
     assert removed["erasure"]["storage"] == "left_to_vacuum"
     assert removed["erasure"]["at"]
+
+
+TOLD = ("submissions", "told")
+"""The event that says which documents were erased, for services that miss it: for EVENTS_KEPT_HOURS."""
+
+
+def tables_with(suite: RunningSuite, texts: set[str]) -> set[tuple[str, str]]:
+    """The tables of all services in which one of the texts is found."""
+    environment = suite.environment(suite.programs["gateway"])
+    found = set()
+    for service in SERVICES:
+        database = Database(environment[f"{service.upper()}_DATABASE_URL"])
+        for table in sa.inspect(database.engine).get_table_names():
+            query = sa.text(f'SELECT * FROM "{table}"')
+            rows = database.read(lambda session, query=query: session.execute(query).all())
+            if any(text in str(tuple(row)) for row in rows for text in texts):
+                found.add((service, table))
+        database.dispose()
+    return found
+
+
+def stored(suite: RunningSuite) -> dict[str, str]:
+    """The SHA-256 of each file in the store, by its key."""
+    root = suite.var_dir / "blobs"
+    files = {}
+    for path in root.rglob("*"):
+        try:
+            if path.is_file():
+                files[path.relative_to(root).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+        except FileNotFoundError:
+            continue  # removed meanwhile
+    return files
+
+
+def look_at(suite: RunningSuite, slug: str) -> None:
+    """What a browser asks for: each page as a picture, in two sizes and formats, and as text."""
+    form = suite.page("GET", f"/s/{slug}/form")
+    for document in form["documents"]:
+        for page in document["pages"]:
+            for width, accepted in ((700, "image/webp,*/*"), (160, "image/png")):
+                answer = requests.get(
+                    f"{suite.base_url}{page['url']}?width={width}", headers={"Accept": accepted}, timeout=120
+                )
+                assert answer.status_code == 200, answer.text
+        answer = requests.get(f"{suite.base_url}/s/{slug}/text/{document['uuid']}/1", timeout=120)
+        assert answer.status_code == 200, answer.text
+
+
+@ON_BOTH_DATABASES
+def test_nothing_of_the_documents_of_an_erased_submission_is_left(suite: RunningSuite) -> None:
+    """Two one-off submissions: a PDF that a third has brought along, too, with one that is its own, and HTML that became one
+    file. Page pictures, texts, the pictures in mails and what HTML was laid out as go with them."""
+    mark = uuid.uuid4().hex
+    own, shared = (agreement_pdf([f"{text} {mark}", *SELLER_TAGS, *BUYER_TAGS]) for text in ("Own", "Shared"))
+    people = [
+        {"role": role, "email": f"{role}-{mark}@example.com", "name": f"{role} {mark}"} for role in ("Seller", "Buyer")
+    ]
+
+    def one_off(**body: Any) -> dict[str, Any]:
+        kind = "html" if "html" in body["documents"][0] else "pdf"
+        return suite.api("POST", f"/submissions/{kind}", {"submitters": people, **body})  # type: ignore[no-any-return]
+
+    def document(data: bytes) -> dict[str, str]:
+        return {"name": "agreement", "file": base64.b64encode(data).decode()}
+
+    staying = one_off(documents=[document(shared)])
+    look_at(suite, staying["submitters"][0]["slug"])
+    before = stored(suite)
+    going = one_off(documents=[document(own), document(shared)])
+    texts = [
+        f"<h1>{mark} {number}</h1>" + "".join(f"<p>{tag}</p>" for tag in tags)
+        for number, tags in enumerate((SELLER_TAGS, BUYER_TAGS))
+    ]
+    merged = one_off(documents=[{"html": text, "name": "Page"} for text in texts], merge_documents=True)
+    for made in (going, merged):
+        for submitter, values in zip(made["submitters"], (SELLER_VALUES, BUYER_VALUES), strict=True):
+            look_at(suite, submitter["slug"])
+            sign(suite, submitter["slug"], values)
+        completed(suite, made["id"])
+    mails = wait_until(lambda: mails_to(suite, people[0]["email"]), what="the invitation")
+    assert any(part.get_content_type() == "image/png" for part in mails[0].walk()), "it shows the first page"
+
+    came = {key: sha256 for key, sha256 in stored(suite).items() if key not in before}
+    digests = {sha256 for key, sha256 in came.items() if key.startswith("submissions/")} - {*before.values()}
+    assert hashlib.sha256(own).hexdigest() in digests
+    assert {("submissions", "snapshots"), ("rendering", "result_sources")} <= tables_with(suite, digests)
+    assert [key for key in came if key.startswith("rendering/")]
+    for made in (going, merged):
+        suite.api("DELETE", f"/submissions/{made['id']}", params={"permanently": "true"})
+    wait_until(lambda: tables_with(suite, digests) <= {TOLD}, what="that no table names the documents")
+    wait_until(lambda: not {key for key in came if key in stored(suite)}, what="that all that came is gone")
+    assert {
+        key: sha256 for key, sha256 in before.items() if key.startswith(("rendering/", "submissions/"))
+    }.items() <= stored(suite).items()
+    assert not {*stored(suite).values()} & digests
+
+    look_at(suite, staying["submitters"][0]["slug"])
+    again = one_off(documents=[document(own)])
+    look_at(suite, again["submitters"][0]["slug"])
