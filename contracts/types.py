@@ -232,6 +232,20 @@ class Party(Tolerant):
     name: str
 
 
+class ValueChange(Tolerant):
+    """What a change of a template did to the values that programs send for it (``GET /templates/:id/schema``).
+
+    ``field`` is absent when it is about the role as a whole. ``breaking``: values that were taken are taken no more.
+    ``reason`` continues the sentence that role and field begin.
+    """
+
+    role: str
+    field: str | None = None
+    change: Literal["added", "changed", "removed"]
+    breaking: bool
+    reason: str
+
+
 class Notice(Tolerant):
     """A line of a preflight report: what was found, what was done about it, where. ``page`` from 1."""
 

@@ -111,12 +111,14 @@ class NewTemplateOptions(TemplateOptions):
 class CreateTemplate(NewTemplateOptions, Intake):
     """A template of these documents. An existing template of the same ``external_id`` is updated instead.
 
-    ``request_id`` makes the call idempotent: the same id returns the first answer.
+    ``request_id`` makes the call idempotent: the same id returns the first answer. ``refuse_breaking``: an update after which
+    values that are taken now no longer would be is refused; so it is below.
     """
 
     request_id: str
     actor: Actor
     external_id: str | None = None
+    refuse_breaking: bool = False
 
 
 class ComposeDocuments(Intake):
@@ -177,6 +179,7 @@ class UpdateTemplate(TemplateChange):
     actor: Actor
     id: int
     external_id: str | None = None
+    refuse_breaking: bool = False
     document_schema: list[ConditionsOfDocument] | None = None
 
 
@@ -236,6 +239,7 @@ class ChangeDocuments(Tolerant):
     id: int
     documents: list[DocumentChange] = Field(default_factory=list)
     merge: bool = False
+    refuse_breaking: bool = False
 
 
 class Composition(Tolerant):

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import Event, PublicData
+from contracts.events import TEMPLATE_UPDATED, Event, PublicData
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.bus.outbox import emit
@@ -18,7 +18,7 @@ from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import queries
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
-from services.templates.rules import document_conditions, names
+from services.templates.rules import contract, document_conditions, names
 from services.templates.rules.domain import Definition
 
 
@@ -131,6 +131,19 @@ def cleaned_names(name: str | None, external_id: str | None, problems: Problems)
 def announced(session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime) -> Template:
     """Emit the event with the whole template in it; the answer is the same with links that expire."""
     announce(session, event, row, queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json"))
+    return queries.as_template(row, row.documents, links.expiring(now))
+
+
+def announced_change(
+    session: Session, row: TemplateRow, before: Definition, refuse_breaking: bool, links: LinkMaker, now: datetime
+) -> Template:
+    """Emit ``template.updated`` with the whole template and, as ``changes``, what that means for values that programs send.
+    Raises ServiceError where these are to be refused."""
+    changes = contract.changes(before, definition_of(row))
+    if refuse_breaking:
+        contract.refuse_breaking(changes)
+    data = queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json")
+    announce(session, TEMPLATE_UPDATED, row, {**data, "changes": [change.model_dump() for change in changes]})
     return queries.as_template(row, row.documents, links.expiring(now))
 
 

@@ -3,8 +3,10 @@
 from typing import Any
 
 from contracts.errors import invalid
+from contracts.fields.value_schema import DIALECT, Schema, template_schema
 from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
+from contracts.types import Template
 from services.gateway.api import submissions as of_submissions
 from services.gateway.api.requests import files
 from services.gateway.api.requests.bodies import external_id, filters, pick
@@ -13,6 +15,7 @@ from services.gateway.api.requests.intake import documents_of, fields_of, html_d
 from services.gateway.http.exchange import Exchange
 
 _CERTSIGN = "certsign_sign_enabled"
+_BREAKING = "refuse_breaking"
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -23,23 +26,42 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
 
 
+async def schema(context: GatewayContext, exchange: Exchange) -> Any:
+    asked = exchange.arguments
+    template = await context.ask(rpc.GET, exchange, id=asked["id"])
+    found = await context.in_thread(_schema, template)
+    role = asked.get("role")
+    if role is not None:
+        if role not in found["properties"]:
+            raise invalid("role is none of the template's roles", "role", "must be one of the template's roles")
+        found = {"title": role, **found["properties"][role]}
+    return {"$schema": DIALECT, "title": template["name"], **found}
+
+
+def _schema(answer: dict[str, Any]) -> Schema:
+    template = Template.model_validate(answer)
+    return template_schema(template.submitters, template.fields)
+
+
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "flatten", "remove_tags"), **external_id(body)}
+    options = pick(body, *rpc.NewTemplateOptions.model_fields, "flatten", "remove_tags", _BREAKING)
+    common = {**options, **external_id(body)}
     async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, "remove_tags"), **external_id(body), "docx": True}
+    options = pick(body, *rpc.NewTemplateOptions.model_fields, "remove_tags", _BREAKING)
+    common = {**options, **external_id(body), "docx": True}
     async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *rpc.NewTemplateOptions.model_fields), **external_id(body)}
+    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, _BREAKING), **external_id(body)}
     with place_of_html(body):
         return await context.ask(_create(exchange), exchange, html_documents=html_documents_of(body), **common)
 
@@ -66,14 +88,16 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
             {**pick(entry, *rpc.DocumentChange.model_fields), "file": uploaded.get(i)}
             for i, entry in enumerate(entries)
         ]
-        return await context.ask(call, exchange, id=exchange.arguments["id"], documents=changes, **pick(body, "merge"))
+        return await context.ask(
+            call, exchange, id=exchange.arguments["id"], documents=changes, **pick(body, "merge", _BREAKING)
+        )
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     if (body.get("preferences") or {}).get(_CERTSIGN) and (await context.account_and_providers())[1].certsign is None:
         raise invalid("certsign is not configured", f"preferences.{_CERTSIGN}", "is not configured")
-    changes = pick(body, *rpc.TemplateChange.model_fields)
+    changes = pick(body, *rpc.TemplateChange.model_fields, _BREAKING)
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
     if "schema" in body:

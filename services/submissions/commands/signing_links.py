@@ -13,12 +13,12 @@ from typing import Any
 
 from contracts.events import LINK_REPLACED, LinkReplaced
 from contracts.fields import values as rules
+from contracts.fields.labels import labels
 from contracts.runtime.bus.outbox import emit
 from services.submissions.commands import erasing
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import reminders
 from services.submissions.rules.parties import addresses
-from services.submissions.rules.values import naming
 from services.submissions.storage import identity_checks, one_time_codes, phone_drawings, store, trail
 from services.submissions.storage.store import LoadedSubmission
 
@@ -73,7 +73,7 @@ def replace(
     emit(session, LINK_REPLACED, event, subject=f"submission:{submission.row.id}")
     if not dropped and not unused:
         return []
-    names = naming.labels(submission.fields_of(submitter))
+    names = labels(submission.fields_of(submitter))
     data = {"party": trail.party(submitter), "fields": [names[field.uuid] for field in dropped], "files": len(unused)}
     return [trail.Line(trail.DROP_ANSWERS, submitter.id, data)]
 

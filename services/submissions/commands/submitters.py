@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
@@ -31,7 +32,6 @@ from services.submissions.rules.domain import Refused
 from services.submissions.rules.identity_requirements import check_identity_change_available
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import filling
-from services.submissions.rules.values.naming import labels
 from services.submissions.site import Site
 from services.submissions.storage import branding, confirmations, identity_checks, store, trail
 from services.submissions.storage.repeats import once

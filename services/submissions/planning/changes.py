@@ -7,10 +7,11 @@ from typing import Any
 
 from contracts.evidence import canonical_json
 from contracts.fields.kinds import UNTOUCHABLE
+from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.types import STATIC_TYPES, FieldDefinition
 from services.submissions.models import SubmitterRow
-from services.submissions.rules.values import formats, naming, placeholders
+from services.submissions.rules.values import formats, placeholders
 
 _ODD_NUMBER = re.compile(r"[0-9]e[+-]?[0-9]|-0\.0")
 """PostgreSQL gives such numbers back in another form, and the hash of a line is that of its text. Within a text it does no harm
@@ -28,7 +29,7 @@ def of(submitter: SubmitterRow, fields: Sequence[FieldDefinition]) -> Before:
     """Describe a party so that a change can be told: by key of the API, ``fields.<name>`` and ``values.<name>`` for their
     fields. A value that a mask hides is a digest, and so is the default value of such a field."""
     own_fields = [field for field in fields if field.submitter_uuid == submitter.party_uuid]
-    names = naming.labels(own_fields)
+    names = labels(own_fields)
     details: Before = {key: getattr(submitter, key) for key in _DETAILS}
     details["metadata"] = submitter.metadata_
     details |= {f"branding.{kind}": f"sha256:{file['sha256']}" for kind, file in submitter.branding.items()}
@@ -91,7 +92,7 @@ def refuse_what_is_signed(
         return
     signer_names = ", ".join(signer.name or signer.email or signer.role for signer in signers)
     fields_before = {field.uuid: field for field in before}
-    names = naming.labels(after)
+    names = labels(after)
     for field in after:
         if not field.areas or field.submitter_uuid != submitter.party_uuid:
             continue

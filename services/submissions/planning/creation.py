@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from contracts.errors import ServiceError
 from contracts.fields import checker
+from contracts.fields.labels import labels
 from contracts.languages.choosing import PSEUDO, known_locale
 from contracts.problems import Problems
 from contracts.providers import CertsignMode, CertsignOrder
@@ -35,7 +36,7 @@ from services.submissions.rules.overrides import OverrideRequest, Overrides, tem
 from services.submissions.rules.overrides import plan_overrides as planned_overrides
 from services.submissions.rules.parties import addresses, merging, roles
 from services.submissions.rules.values import variables
-from services.submissions.rules.values.naming import keeping_names, labels
+from services.submissions.rules.values.naming import keeping_names
 from services.submissions.storage import branding
 
 LINK = "link"

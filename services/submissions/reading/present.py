@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
+from contracts.fields.labels import labels
 from contracts.languages.saying import ISOLATES, language_for
 from contracts.runtime.data.stored import as_stored
 from contracts.types import (
@@ -65,7 +66,7 @@ class ValuesView:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        return naming.labels(self.fields)
+        return labels(self.fields)
 
     def _shown(self, field: FieldDefinition, value: Any) -> Any:
         if value is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from contracts.errors import invalid
-from contracts.events import TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.events import TEMPLATE_CREATED
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.bus.outbox import once
@@ -182,11 +182,12 @@ def change(
         return None
 
     def decide() -> Template:
+        before = store.definition_of(row)
         store.write(row, exchange.definition)
         store.put_documents(row, exchange.documents, report_after(row, exchange))
         row.updated_at = now
         session.flush()
-        return store.announced(session, TEMPLATE_UPDATED, row, links, now)
+        return store.announced_change(session, row, before, command.refuse_breaking, links, now)
 
     return once(session, rpc.CHANGE_DOCUMENTS, command.request_id, decide)
 

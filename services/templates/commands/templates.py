@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.bus.outbox import once
@@ -52,8 +52,9 @@ def create(
             row = queries.holder(session, external_id, lock=True)
         if row is None:
             raise ServiceError("unavailable", "The template was removed in the meantime, try again")
-        _replace(session, row, command, title, ready, limits, now)
-        return store.announced(session, TEMPLATE_UPDATED, row, links, now)
+        before = store.definition_of(row)
+        _replace(session, row, command, title, ready, limits, before, now)
+        return store.announced_change(session, row, before, command.refuse_breaking, links, now)
 
     return once(session, rpc.CREATE, command.request_id, decide)
 
@@ -65,12 +66,12 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         require_writer(command.actor)
         row = queries.visible_template(session, command.actor, command.id, lock=True)
         require_owner(command.actor, row)
-        was_archived = row.archived_at is not None
+        was_archived, before = row.archived_at is not None, store.definition_of(row)
         if not _changed(session, row, command, limits, now):
             return queries.as_template(row, row.documents, links.expiring(now))
         row.updated_at = now
         _flush(session)
-        answer = store.announced(session, TEMPLATE_UPDATED, row, links, now)
+        answer = store.announced_change(session, row, before, command.refuse_breaking, links, now)
         if row.archived_at is not None and not was_archived:
             store.announce(session, TEMPLATE_ARCHIVED, row, _archived_data(row))
         return answer
@@ -160,10 +161,11 @@ def _replace(
     title: str,
     ready: Sequence[Ready],
     limits: Limits,
+    before: Definition,
     now: datetime,
 ) -> None:
     require_owner(command.actor, row)
-    definition = domain.define([prepared.fields for prepared in ready], limits, store.definition_of(row))
+    definition = domain.define([prepared.fields for prepared in ready], limits, before)
     store.write(row, definition)
     store.put_documents(row, _stored(ready, definition), _report(ready, definition))
     if title:
@@ -203,7 +205,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
         row.preferences = preferences.merged(row.preferences, command.preferences)
     if command.archived is not None:
         row.archived_at = (row.archived_at or now) if command.archived else None
-    return bool(keys - {"request_id", "actor", "id"}) or "external_id" in command.model_fields_set
+    return bool(keys - {"request_id", "actor", "id", "refuse_breaking"}) or "external_id" in command.model_fields_set
 
 
 def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) -> Definition:

@@ -18,7 +18,7 @@ from services.templates.commands import documents as document_commands
 from services.templates.commands import templates as commands
 from services.templates.commands.documents import Exchange
 from services.templates.intake.preparing import Ready
-from services.templates.rules import domain
+from services.templates.rules import contract, domain
 from services.templates.rules.domain import Definition, Limits
 
 
@@ -46,7 +46,8 @@ def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready]
     definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
-    definition = replace(definition, problems=[*problems.found, *definition.problems])
+    told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
+    definition = replace(definition, problems=told)
     return _told(name, definition, [prepared.stored for prepared in ready], report)
 
 
@@ -73,7 +74,15 @@ def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -
     row = queries.visible_template(session, command.actor, command.id)
     require_owner(command.actor, row)
     report = document_commands.report_after(row, exchange)
-    return _told(row.name, exchange.definition, exchange.documents, report)
+    definition = exchange.definition
+    told = [*definition.problems, *_breaking(command, store.definition_of(row), definition)]
+    return _told(row.name, replace(definition, problems=told), exchange.documents, report)
+
+
+def _breaking(
+    command: rpc.CreateTemplate | rpc.ChangeDocuments, before: Definition | None, after: Definition
+) -> list[dict[str, str]]:
+    return contract.problems(contract.changes(before, after)) if command.refuse_breaking and before else []
 
 
 def _told(

@@ -1,21 +1,12 @@
 """What fields are called in the API: ``values`` is keyed by name, and callers write names in several ways."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from contracts.types import FieldDefinition, FieldType
-
-
-def labels(fields: Iterable[FieldDefinition]) -> dict[str, str]:
-    """The name of each field by uuid; an unnamed one is called ``Text Field 2``, counted per type (peer facts 1.2)."""
-    counts: Counter[FieldType] = Counter()
-    names = {}
-    for field in fields:
-        counts[field.type] += 1
-        names[field.uuid] = field.name or f"{field.type.value.capitalize()} Field {counts[field.type]}"
-    return names
+from contracts.fields.labels import labels
+from contracts.types import FieldDefinition
 
 
 def keeping_names(fields: Sequence[FieldDefinition], names: Mapping[str, str]) -> list[FieldDefinition]:

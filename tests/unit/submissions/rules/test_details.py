@@ -8,6 +8,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.fields.date_formats import parsed_date
+from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.types import Account, FieldDefinition
 from services.submissions.rules import preferences
@@ -303,7 +304,7 @@ def test_names_that_callers_write() -> None:
         field(uuid="d", name="Full Name"),
         field(uuid="e", name="Größe (cm)"),
     ]
-    called = naming.FieldIndex(fields, naming.labels(fields))
+    called = naming.FieldIndex(fields, labels(fields))
 
     def meant(key: str) -> list[str]:
         return [one.uuid for one in called.fields(key)]
@@ -321,7 +322,7 @@ def test_names_that_callers_write() -> None:
 
 def test_fields_that_are_left_keep_the_names_that_they_had() -> None:
     fields = [field(uuid="a", name=""), field(uuid="b", name=""), field(uuid="c")]
-    names = naming.labels(fields)
+    names = labels(fields)
     left = naming.keeping_names(fields[1:], names)
     assert [one.name for one in left] == ["Text Field 2", "It"]
     assert naming.keeping_names(fields[:1], names)[0] is fields[0]
@@ -329,12 +330,12 @@ def test_fields_that_are_left_keep_the_names_that_they_had() -> None:
 
 def test_unnamed_fields_are_called_by_their_type() -> None:
     fields = [field(uuid="a", name=""), field(uuid="b"), field("date", uuid="c", name=""), field(uuid="d", name="")]
-    assert naming.labels(fields) == {"a": "Text Field 1", "b": "It", "c": "Date Field 1", "d": "Text Field 3"}
+    assert labels(fields) == {"a": "Text Field 1", "b": "It", "c": "Date Field 1", "d": "Text Field 3"}
 
 
 def test_of_fields_with_one_name_the_first_value_counts() -> None:
     fields = [field(uuid="a"), field(uuid="b")]
-    names = naming.labels(fields)
+    names = labels(fields)
     assert naming.by_name(fields, names, {"a": None, "b": "x"}) == {"It": "x"}
     assert naming.by_name(fields, names, {"a": "1", "b": "x"}) == {"It": "1"}
     assert naming.by_name(fields, names, {}) == {}

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
+from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition
 from services.submissions.rules import overrides
-from services.submissions.rules.values import naming
 from tests.support.material.submissions import field as a_field
 
 THERE = "0b3e7c1a-5d7e-4b58-9c7f-0f5c1e6a2d11"
@@ -42,7 +42,7 @@ def planned(
 ) -> tuple[overrides.Overrides, list[tuple[str, str]]]:
     problems = Problems()
     given = overrides.OverrideRequest(values or {}, [FieldOverride(**one) for one in fields], readonly, "s.")
-    found = overrides.plan_overrides(given, own, naming.labels(own), [THERE], problems)
+    found = overrides.plan_overrides(given, own, labels(own), [THERE], problems)
     return found, [(one["field"], one["reason"]) for one in problems.found]
 
 
