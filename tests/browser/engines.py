@@ -92,15 +92,22 @@ class Browser(ABC):
 
     def _do(self, act: Callable[[str], None], script: str, name: str) -> None:
         """Once the element is there; again when it was replaced, or something was before it, at that moment."""
+        last: list[object] = []
 
         def done() -> bool:
-            with contextlib.suppress(Refused):
+            last[:] = ["it is not there"]
+            try:
                 if found := self.run(script, name):
                     act(found[_ELEMENT])
                     return True
+            except Refused as refused:
+                last[:] = [refused]
             return False
 
-        wait_until(done, within=_SECONDS, what=name)
+        try:
+            wait_until(done, within=_SECONDS, what=name)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {last[0]}\n{self.run('return document.body.innerText;')}") from error
 
 
 class Refused(Exception):

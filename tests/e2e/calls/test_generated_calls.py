@@ -100,7 +100,7 @@ class Generator:
         config = schemathesis.Config.from_dict(
             {
                 "seed": 4711,
-                "generation": {"deterministic": True, "max-examples": 7, "database": "none"},
+                "generation": {"deterministic": True, "max-examples": 5, "database": "none"},
                 "phases": {"coverage": {"enabled": False}},
             }
         )
