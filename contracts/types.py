@@ -140,7 +140,8 @@ class Account(Tolerant):
     ``frame_ancestors`` are the sites that may show signing pages in a frame, ``accent_color`` is that of buttons and links;
     only the gateway reads them. ``allow_to_delegate``: signers may hand their form over to somebody else, where a submission's
     preferences do not say otherwise; ``allow_to_return``: they may send it back for correction. ``first_page_in_mails``:
-    invitations and reminders show a small picture of the first page.
+    invitations and reminders show a small picture of the first page. ``keep_days``: submissions are erased so many days after
+    they have ended, where no preferences say otherwise; None or 0: never.
     """
 
     name: str = "Countersign"
@@ -171,6 +172,7 @@ class Account(Tolerant):
     accent_color: str = ""
     allow_to_delegate: bool = False
     allow_to_return: bool = False
+    keep_days: int | None = None
     first_page_in_mails: bool = True
 
 
@@ -587,7 +589,9 @@ class DutystampState(Tolerant):
 class Submission(Tolerant):
     """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions).
 
-    ``slug`` is None for a caller who only reads.
+    ``slug`` is None for a caller who only reads. ``erase_at``: when it is erased, because it will have been kept for as long as
+    it should be; None for never, or while it has not ended. ``legal_hold``: it is not erased, by whomever, until that is taken
+    away.
 
     ``schema`` (the documents) and ``report`` (what was changed or skipped in them) come with the answer that creates a one-off
     submission only, as do ``fields`` there.
@@ -612,6 +616,8 @@ class Submission(Tolerant):
     expire_at: Moment | None = None
     archived: bool
     archived_at: Moment | None = None
+    erase_at: Moment | None = None
+    legal_hold: bool = False
     created_at: Moment
     updated_at: Moment
     completed_at: Moment | None = None

@@ -3,7 +3,7 @@
 from collections import deque
 from datetime import datetime, timedelta
 
-from prometheus_client import Gauge
+from prometheus_client import Counter, Gauge
 
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now, without_leaps
@@ -11,7 +11,7 @@ from contracts.runtime.data.background import Done, DueWork, Every, Outcome
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.submissions.commands import followups
+from services.submissions.commands import followups, retention
 from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.outgoing import reminders
 from services.submissions.settings import Settings
@@ -21,7 +21,18 @@ from services.submissions.storage import handovers, identity_checks, one_time_co
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
 
+RETENTION_DUE = Gauge("countersign_retention_due", "Submissions that have been kept long enough and are not erased yet")
+RETENTION_HELD = Gauge("countersign_retention_held", "Submissions on legal hold")
+RETENTION_ERASED = Counter(
+    "countersign_retention_erased_total", "Submissions erased because they were kept long enough"
+)
+
 log = observe.logger(__name__)
+
+ERASED_EVERY = timedelta(minutes=10)
+ERASED_IN_A_TURN = 200
+DAYS_BELIEVED_AFTER = timedelta(hours=6)
+"""What is erased is gone: a clock that was put forward is believed only after that."""
 
 EXPIRED_AT_ONCE = 40
 """Submissions in one transaction, which holds SQLite's write lock."""
@@ -43,7 +54,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     site = Site.configured(settings)
     patience = timedelta(seconds=settings.sealing_reminder_seconds)
 
-    expiry = Expiry(database, site)
+    expiry, kept = Expiry(database, site), Retention(database, site)
 
     def remind() -> None:
         for submission_id in database.read(followups.waiting_for_seal, now(), patience):
@@ -80,6 +91,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             timedelta(hours=1),
             lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
         ),
+        Every("retention", ERASED_EVERY, kept.portion),
         Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
         Every("forget-phone-drawings", timedelta(hours=1), lambda: database.write(phone_drawings.forget, now())),
         Every("forget-handovers", timedelta(hours=1), lambda: database.write(handovers.forget, now())),
@@ -112,6 +124,39 @@ class EarlierDocuments:
             return
         self._after = last
         log.info("archives.asked_for", submissions=asked, up_to=last)
+
+
+class Retention:
+    """Erases what has been kept for as long as it should be, one after the other, in portions."""
+
+    def __init__(self, database: Database, site: Site) -> None:
+        self._database, self._site = database, site
+        self._after: tuple[datetime, int] | None = None
+
+    def portion(self) -> bool:
+        """The next portion; True while there may be more. One that cannot be erased keeps the others from nothing; it is tried
+        again with the next sweep."""
+        due_by = without_leaps(DAYS_BELIEVED_AFTER)
+        found = self._database.read(retention.due, due_by, self._after, ERASED_IN_A_TURN)
+        self._after = found[-1] if found else None
+        for _, number in found:
+            try:
+                erased = self._database.write(retention.erase, number, self._site, due_by, now())
+            except ServiceError as error:
+                if error.code == "unavailable":
+                    self._after = None
+                    raise
+                log.exception("retention.failed", submission=number)
+            except Exception:
+                log.exception("retention.failed", submission=number)
+            else:
+                if erased:
+                    RETENTION_ERASED.inc()
+                    log.info("retention.erased", submission=number)
+        overdue, held = self._database.read(retention.backlog, due_by)
+        RETENTION_DUE.set(overdue)
+        RETENTION_HELD.set(held)
+        return bool(found)
 
 
 class Expiry:

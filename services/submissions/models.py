@@ -44,6 +44,7 @@ class SubmissionRow(Base):
     to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements. ``certsign`` and
     ``dutystamp`` are how far providers are (``rules.providers``), None before the sealing and where none is asked.
     ``returned`` (a ReturnedState) says who has sent it back for correction, None once it is sent again.
+    ``erase_at``: when it is erased (``rules.retention``), unless there is a ``legal_hold``.
     ``untold_completion`` is the submitter whose ``form.completed`` is told with the sealed documents, None when none is.
     """
 
@@ -71,6 +72,8 @@ class SubmissionRow(Base):
     pades_level: Mapped[str | None] = mapped_column(sa.Text)
     expire_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    erase_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    legal_hold: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -101,6 +104,16 @@ class SubmissionRow(Base):
         sa.Index("ix_submissions_template", "template_id", "id"),
         sa.Index("ix_submissions_template_status", "template_id", "status", "id"),
         sa.Index("ix_submissions_created_by", "created_by_id", "id"),
+        sa.Index(
+            "ix_submissions_erase_at",
+            "erase_at",
+            "id",
+            postgresql_where=sa.text("erase_at IS NOT NULL"),
+            sqlite_where=sa.text("erase_at IS NOT NULL"),
+        ),
+        sa.Index(
+            "ix_submissions_held", "id", postgresql_where=sa.text("legal_hold"), sqlite_where=sa.text("legal_hold")
+        ),
         search_index("submissions", "search"),
         sa.Index(
             "ix_submissions_active",

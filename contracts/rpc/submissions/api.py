@@ -172,7 +172,7 @@ class ListEvents(PageRequest):
 
 
 class UpdateSubmission(Tolerant):
-    """Only what is set changes; ``expire_at`` None clears it."""
+    """Only what is set changes; ``expire_at`` None clears it. An admin alone takes a ``legal_hold`` away."""
 
     request_id: str
     actor: Actor
@@ -180,6 +180,7 @@ class UpdateSubmission(Tolerant):
     name: str | None = None
     expire_at: datetime | None = None
     archived: bool | None = None
+    legal_hold: bool | None = None
 
 
 class CreateSubmission(NewSubmission):

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
+from contracts.fields.preferences import KEEP_DAYS, wrong_keep_days
 from contracts.providers import CERTSIGN
 from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
@@ -76,18 +77,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     for name in _LATER:
         if exchange.body.get(name) is not None:
             raise invalid(f"{name} is not available yet", name, "is not available yet")
-    changes = pick(exchange.body, *SETTINGS)
-    if changes.get("locale"):
-        changes["locale"] = parse_locale(changes["locale"])
-    for name in ("name", "bcc_emails", "company_name"):
-        if changes.get(name):
-            changes[name] = changes[name].strip()
-    if changes.get("frame_ancestors") is not None:
-        changes["frame_ancestors"] = framing.sites(changes["frame_ancestors"])
-    if changes.get("accent_color") is not None:
-        changes["accent_color"] = framing.accent(changes["accent_color"])
-    if "reminders" in changes:
-        changes["reminders"] = _reminders(changes["reminders"] or {})
+    changes = _in_order(pick(exchange.body, *SETTINGS))
     changes |= await branding.pictures(context, exchange, changes, await context.account())
     defaults = context.settings.account_defaults()
     webhook = _WebhookChange(context, exchange.body)
@@ -108,6 +98,24 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         await _find_out(context, name)
     stored, known = await context.in_thread(_stored, context)
     return await repeats.amend(context, exchange, answer | _providers_shown(context, stored, known))
+
+
+def _in_order(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings as they are stored. Raises ServiceError naming one that cannot be so."""
+    if changes.get("locale"):
+        changes["locale"] = parse_locale(changes["locale"])
+    for name in ("name", "bcc_emails", "company_name"):
+        if changes.get(name):
+            changes[name] = changes[name].strip()
+    if changes.get("frame_ancestors") is not None:
+        changes["frame_ancestors"] = framing.sites(changes["frame_ancestors"])
+    if changes.get("accent_color") is not None:
+        changes["accent_color"] = framing.accent(changes["accent_color"])
+    if changes.get(KEEP_DAYS) is not None and (reason := wrong_keep_days(changes[KEEP_DAYS])):
+        raise invalid(f"{KEEP_DAYS} {reason}", KEEP_DAYS, reason)
+    if "reminders" in changes:
+        changes["reminders"] = _reminders(changes["reminders"] or {})
+    return changes
 
 
 async def test_certsign(context: GatewayContext, exchange: Exchange) -> Any:

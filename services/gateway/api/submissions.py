@@ -161,7 +161,7 @@ def created_submitters(exchange: Exchange, submission: dict[str, Any]) -> Any:
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    changes = pick(exchange.body, "name", "archived", "expire_at")
+    changes = pick(exchange.body, "name", "archived", "expire_at", "legal_hold")
     if "archived" not in changes and "archived_at" in exchange.body:
         changes["archived"] = exchange.body["archived_at"]
     if changes.get("expire_at"):

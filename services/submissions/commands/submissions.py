@@ -98,7 +98,7 @@ def create(
 
 
 def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: datetime) -> Submission:
-    """Name, expiry, archive: only what is set changes."""
+    """Name, expiry, archive, legal hold: only what is set changes."""
 
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
@@ -117,6 +117,8 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
             )
         if "expire_at" in keys and expire_at != submission.row.expire_at:
             _reschedule(announcement, expire_at)
+        if command.legal_hold is not None and command.legal_hold != submission.row.legal_hold:
+            _hold(announcement, command.actor, command.legal_hold)
         if command.archived is not None:
             _decided(
                 announcement, domain.archive(submission.state) if command.archived else domain.restore(submission.state)
@@ -133,6 +135,7 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         submission = store.lock_for(session, command.actor, command.id)
         announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
+            _refuse_held(submission.row)
             return Removed(id=command.id, erasure=erasing.erase(announcement))
         _decided(announcement, domain.archive(submission.state))
         return Removed(id=command.id, archived_at=submission.row.archived_at)
@@ -185,6 +188,21 @@ def complete_by_api(announcement: Announcement, submitter: SubmitterRow, actor: 
     submitter.completed_by_api = actor.email
     digests = shown.digests_of(submitter, submission.snapshot, submission.attachments)
     announcement.signed[submitter.id] = {"let_in_by": [{"way": "api"}], **digests}
+
+
+def _hold(announcement: Announcement, actor: Actor, hold: bool) -> None:
+    """Begin or end a legal hold. Raises ServiceError when who is no admin would end it."""
+    if not hold and actor.role is not Role.ADMIN:
+        raise ServiceError("forbidden", "Only an admin may take a legal hold away")
+    submission, at = announcement.submission, announcement.now
+    changed = [changes.change("legal_hold", submission.row.legal_hold, hold)]
+    submission.row.legal_hold, submission.row.updated_at = hold, at
+    trail.append(submission, [trail.Line(trail.UPDATE_SUBMISSION, None, {**announcement.data, "changes": changed})], at)
+
+
+def _refuse_held(row: SubmissionRow) -> None:
+    if row.legal_hold:
+        raise ServiceError("conflict", "The submission is on legal hold: it cannot be deleted until that is taken away")
 
 
 def _reschedule(announcement: Announcement, expire_at: datetime | None) -> None:

@@ -141,6 +141,8 @@ def submission(shown: SubmissionView) -> Submission:
         expire_at=row.expire_at,
         archived=row.archived_at is not None,
         archived_at=row.archived_at,
+        erase_at=row.erase_at,
+        legal_hold=row.legal_hold,
         created_at=row.created_at,
         updated_at=row.updated_at,
         completed_at=row.completed_at,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.fields.preferences import MAIL_TOGGLES
+from contracts.fields.preferences import KEEP_DAYS, MAIL_TOGGLES, wrong_keep_days
 from contracts.problems import Problems
 from contracts.types import Account, Order
 from services.submissions.rules.parties import offers
@@ -37,6 +37,11 @@ def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
             checked_values["bcc_completed"] = ", ".join(emails(str(raw["bcc_completed"])))
         except BadAddress as bad:
             problems.add("preferences.bcc_completed", bad.reason, "bcc_completed email is invalid")
+    if raw.get(KEEP_DAYS) is not None:
+        if reason := wrong_keep_days(raw[KEEP_DAYS]):
+            problems.add(f"preferences.{KEEP_DAYS}", reason)
+        else:
+            checked_values[KEEP_DAYS] = raw[KEEP_DAYS]
     return checked_values
 
 
@@ -47,6 +52,8 @@ def of_template(raw: Mapping[str, Any]) -> dict[str, Any]:
         checked_values["submitters_order"] = raw["submitters_order"]
     if isinstance(raw.get("bcc_completed"), str):
         checked_values["bcc_completed"] = raw["bcc_completed"]
+    if raw.get(KEEP_DAYS) is not None and wrong_keep_days(raw[KEEP_DAYS]) is None:
+        checked_values[KEEP_DAYS] = raw[KEEP_DAYS]
     return checked_values
 
 

@@ -23,7 +23,7 @@ from services.submissions.models import (
     SubmitterRow,
     TemplateRow,
 )
-from services.submissions.rules import confirming, domain
+from services.submissions.rules import confirming, domain, retention
 from services.submissions.rules.parties import addresses
 from services.submissions.storage import handovers
 from services.submissions.storage.access import require_writer, visible_to
@@ -318,6 +318,9 @@ def save(submission: LoadedSubmission, state: domain.Submission, now: datetime) 
         _save_submitter(submission.submitter(submitter_state.id), submitter_state, now)
     if state != before:
         row.updated_at = now
+    if retention.has_ended(state) != retention.has_ended(before):
+        ended = retention.has_ended(state)
+        row.erase_at = retention.erase_at(now, row.preferences, submission.snapshot.account) if ended else None
     submission.state = state
 
 

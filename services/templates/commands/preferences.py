@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
-from contracts.fields.preferences import MAIL_TOGGLES, MOST_ADDRESSES
+from contracts.fields.preferences import KEEP_DAYS, MAIL_TOGGLES, MOST_ADDRESSES, wrong_keep_days
 from contracts.problems import Problems
 from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.data.database import for_update
@@ -56,7 +56,7 @@ def merged(present: Mapping[str, Any], changes_given: Mapping[str, Any]) -> dict
     ServiceError naming what is wrong."""
     problems = Problems()
     changes: dict[str, Any] = {}
-    for name in (*_FLAGS, _FORM_FIELDS, _ORDER, _BCC):
+    for name in (*_FLAGS, _FORM_FIELDS, _ORDER, _BCC, KEEP_DAYS):
         if name not in changes_given:
             continue
         if changes_given[name] is not None and (reason := _wrong(name, changes_given[name])):
@@ -70,6 +70,8 @@ def _wrong(name: str, value: Any) -> str | None:
     """Return why a preference cannot be that, or None. That addresses are addresses the gateway has seen."""
     if name in _FLAGS:
         return None if isinstance(value, bool) else "must be true or false"
+    if name == KEEP_DAYS:
+        return wrong_keep_days(value)
     if name == _FORM_FIELDS:
         return None if _are_fields(value) else f"must be a list of {', '.join(LINK_FORM_FIELDS)}, each once"
     if name == _ORDER:
