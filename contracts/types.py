@@ -109,7 +109,8 @@ class Actor(Tolerant):
     """The user who asks: the owner of the API key. Services decide by role and id what the actor may see.
 
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
-    both. None where an older gateway sends none.
+    both. None where an older gateway sends none. Without ``may_act`` the key cannot send, whatever the role: whoever asks with
+    it gets nothing that lets them act for a signer.
     """
 
     user_id: int
@@ -120,6 +121,7 @@ class Actor(Tolerant):
     last_name: str | None = None
     ip: str | None = None
     key_id: str | None = None
+    may_act: bool = True
 
 
 class Reminders(Tolerant):

@@ -1,9 +1,9 @@
 """Who may do what with submissions (specification 5, decisions): every query and every command asks here.
 
 An admin sees and changes everything. An editor sees and handles the submissions of their own templates, and those that they
-created. A viewer reads those of shared templates, and gets nothing that lets them act: no slug, no signing link. A one-off
-submission belongs to its creator. What may not be seen does not exist (404); what may be seen and not be changed is
-forbidden (403).
+created. A viewer reads those of shared templates, and gets nothing that lets them act: no slug, no signing link; nor does
+anybody whose key cannot send. A one-off submission belongs to its creator. What may not be seen does not exist (404); what may
+be seen and not be changed is forbidden (403).
 """
 
 import sqlalchemy as sa
@@ -40,5 +40,6 @@ def require_writer(actor: Actor) -> None:
 
 
 def may_act(actor: Actor) -> bool:
-    """Tell whether the actor handles what they see: others get no slug and no signing link, and masked values crossed out."""
-    return actor.role is not Role.VIEWER
+    """Tell whether the actor handles what they see, and with this key: others get no slug and no signing link, and masked
+    values crossed out."""
+    return actor.role is not Role.VIEWER and actor.may_act
