@@ -90,7 +90,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         settings,
         context.bus,
         context.blobs,
-        authenticator.authenticated,
+        authenticator.reads_files,
         phone_otp_webhook=context.phone_otp_webhook,
         account=context.account_now,
         certsign_wish=context.certsign_wish,
@@ -151,6 +151,7 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
         security_map=security_map(
             authenticator,
             {operation.id: operation.roles for operation in operations},
+            {operation.id: operation.scopes for operation in operations},
             networks(context.settings.trusted_proxies),
         ),
     )

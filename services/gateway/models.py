@@ -1,4 +1,4 @@
-"""The gateway's tables: users with their keys, the account settings, and requests that may come again."""
+"""The gateway's tables: users, their keys, the account settings, and requests that may come again."""
 
 from datetime import datetime
 from typing import Any
@@ -14,10 +14,12 @@ class Base(DeclarativeBase):
 
 
 class User(Base):
-    """A user with one API key.
+    """A user with their first API key.
 
     ``email_key`` is the address as it is compared: an archived user keeps it, so that adding the address again restores
-    the user. ``api_key_hash`` finds the user of a key; ``api_key_sealed`` is the key itself, encrypted (see ``keys``).
+    the user. ``api_key_hash`` finds the user of the first key; ``api_key_sealed`` is the key itself, encrypted (see ``keys``).
+    The first key has all scopes and does not expire, as every key did that an older version gave: such a version, which may
+    run beside this one, knows no other. Where the first key was deleted, what ``keys.no_key`` makes stands there.
     """
 
     __tablename__ = "users"
@@ -39,6 +41,28 @@ class User(Base):
         sa.CheckConstraint("role IN ('admin', 'editor', 'viewer')", name="role"),
         {"sqlite_autoincrement": True},
     )
+
+
+class ApiKeyRow(Base):
+    """An API key: what is known of it, without the key.
+
+    It is good while ``first_hash`` is the ``api_key_hash`` of its user. A first key has its own hash there. Of the others it
+    is what the user's first key was when this version last said that they stay: an older version that gives the user another
+    first key, or restores the user, knows nothing of them, and so ends them. ``scopes`` are words with blanks between
+    (``rights``); those of a first key are all, whatever stands there.
+    """
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    key_hash: Mapped[str] = mapped_column(sa.Text, unique=True)
+    user_id: Mapped[int] = mapped_column(BigId, sa.ForeignKey("users.id"), index=True)
+    first_hash: Mapped[str] = mapped_column(sa.Text)
+    name: Mapped[str] = mapped_column(sa.Text)
+    scopes: Mapped[str] = mapped_column(sa.Text)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class AccountRow(Base):

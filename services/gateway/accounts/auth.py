@@ -1,31 +1,35 @@
-"""Authenticate callers, and check that their role may do what they ask for.
+"""Authenticate callers, and check that their role and their key may do what they ask for.
 
-A key is looked up in the database on every request, with the user's state: a rotated key and an archived user stop working
-at once, in every process. Which roles may call an operation is in the OpenAPI document (``x-roles``); where it names none,
-nobody may. Which records they then see is for the services to decide, by the Actor.
+A key is looked up in the database on every request, with the user's state: a key that was deleted, limited or replaced and an
+archived user stop working at once, in every process. Which roles may call an operation, and with which scope, is in the
+OpenAPI document (``x-roles``, ``x-scope``); where it names none, nobody may. Which records they then see is for the services to
+decide, by the Actor.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 from contracts.errors import ServiceError
+from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
+from services.gateway import rights
 from services.gateway.accounts import queries
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.domain import not_authenticated
+from services.gateway.accounts.keys import KeyRing, id_of
+from services.gateway.accounts.last_use import LastUse
+from services.gateway.accounts.queries import KnownKey
 from services.gateway.http.client_address import Network, client_address
 from services.gateway.http.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest
 from services.gateway.http.exchange import exchange_of
+from services.gateway.rights import CallersKey, Scope
 
 HEADER = b"x-auth-token"
 _LONGEST_KEY = 512
-
-
-def not_authenticated() -> ServiceError:
-    return ServiceError("unauthenticated", "Not authenticated")
 
 
 def not_authorized() -> ServiceError:
@@ -33,37 +37,41 @@ def not_authorized() -> ServiceError:
 
 
 class Authenticator:
-    """Finds the user of an API key."""
+    """Finds an API key and its user, and has it noted that the key is in use."""
 
     def __init__(self, database: Database, keys: KeyRing, threads: Executor, direct: DirectReads | None) -> None:
         self._database = database
         self._keys = keys
         self._threads = threads
         self._direct = direct
+        self._last_use = LastUse(database, threads)
 
-    async def actor(self, api_key: str, ip: str | None = None) -> Actor:
-        """For the event loop: whose key it is, who calls from ``ip``. Raises ServiceError when it is nobody's key.
+    async def caller(self, api_key: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
+        """For the event loop: whose key it is, who calls from ``ip``, and what the key may do. Raises ServiceError when it is
+        nobody's key, or has expired.
 
         On SQLite the look-up is a read of some microseconds (see ``direct``); on PostgreSQL it goes through a thread.
         """
         if self._direct is not None:
             key_hash = self._hash(api_key)
-            return self._found(self._direct.actor(key_hash), key_hash, ip)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.actor_now, api_key, ip)
+            return self._found(self._direct.known_key(key_hash), key_hash, ip)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.caller_now, api_key, ip)
 
-    def actor_now(self, api_key: str, ip: str | None = None) -> Actor:
+    def caller_now(self, api_key: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """The same for plain threads."""
         key_hash = self._hash(api_key)
-        return self._found(self._database.read(queries.actor, key_hash), key_hash, ip)
+        return self._found(self._database.read(queries.known_key, key_hash), key_hash, ip)
 
-    def authenticated(self, api_key: str) -> bool:
-        """Is it the API key of an active user? For links to files that need one."""
+    def reads_files(self, api_key: str) -> bool:
+        """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
+        scope that reads."""
         try:
-            self.actor_now(api_key)
+            _, key = self.caller_now(api_key)
         except ServiceError as error:
             if error.code != "unauthenticated":
                 raise
             return False
+        rights.check_scope(key.rights, frozenset({Scope.READ}))
         return True
 
     def _hash(self, api_key: str) -> str:
@@ -71,17 +79,28 @@ class Authenticator:
             raise not_authenticated()
         return self._keys.hash(api_key)
 
-    def _found(self, actor: Actor | None, key_hash: str, ip: str | None) -> Actor:
-        if actor is None:
+    def _found(self, known: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
+        if known is None:
             raise not_authenticated()
-        return actor.model_copy(update={"ip": ip, "key_id": self._keys.id_of(key_hash)})
+        moment = now()
+        if known.rights.expired(moment):
+            raise ServiceError("unauthenticated", "This API key has expired")
+        self._last_use.used(key_hash, known.last_used_at, moment)
+        key = CallersKey(id_of(key_hash), key_hash, known.rights, known.first)
+        # Whoever has a signer's link signs: a key that cannot send is given none.
+        may_act = Scope.SEND in known.rights.scopes
+        return known.actor.model_copy(update={"ip": ip, "key_id": key.id, "may_act": may_act}), key
 
 
 def security_map(
-    authenticator: Authenticator, roles: Mapping[str, frozenset[Role]], trusted: Sequence[Network]
+    authenticator: Authenticator,
+    roles: Mapping[str, frozenset[Role]],
+    scopes: Mapping[str, frozenset[Scope]],
+    trusted: Sequence[Network],
 ) -> dict[str, type[ApiKeySecurityHandler]]:
-    """For Connexion's ``security_map``: authenticates, checks the role, leaves the actor in the exchange. ``roles`` are those
-    that may call an operation, by its id; ``trusted`` proxies may say where a call came from."""
+    """For Connexion's ``security_map``: authenticates, checks role and scope, leaves actor and key in the exchange. By the id
+    of an operation, ``roles`` are those that may call it, and ``scopes`` those of which the key needs one; ``trusted`` proxies
+    may say where a call came from."""
 
     class Handler(ApiKeySecurityHandler):  # type: ignore[misc]
         def get_fn(self, _scheme: Any, _scopes: Any) -> Callable[[ConnexionRequest], Awaitable[dict[str, Any]]]:
@@ -92,10 +111,18 @@ def security_map(
         api_key = next((value for name, value in scope["headers"] if name == HEADER), b"")
         exchange = exchange_of(scope)
         exchange.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
-        exchange.actor = actor = await authenticator.actor(api_key.decode("latin-1"), _address(scope, trusted))
-        if actor.role not in roles.get(exchange.operation, frozenset()):
-            raise not_authorized()
-        return {"sub": actor.user_id}
+
+        async def check() -> None:
+            exchange.checked_at = time.monotonic()
+            actor, key = await authenticator.caller(api_key.decode("latin-1"), _address(scope, trusted))
+            exchange.actor, exchange.key = actor, key
+            if actor.role not in roles.get(exchange.operation, frozenset()):
+                raise not_authorized()
+            rights.check_scope(key.rights, scopes.get(exchange.operation, frozenset()))
+
+        exchange.check_again = check
+        await check()
+        return {}
 
     return {"apiKey": Handler}
 

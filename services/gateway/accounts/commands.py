@@ -15,12 +15,16 @@ from contracts.events import ADMINS_CHANGED, Admins
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import for_update
 from contracts.types import Account, Role
-from services.gateway.accounts import domain, queries
+from services.gateway import rights
+from services.gateway.accounts import domain, key_rows, keys, queries
 from services.gateway.accounts.keys import SealedKey
 from services.gateway.accounts.queries import public_user
-from services.gateway.models import AccountRow, User
+from services.gateway.models import AccountRow, ApiKeyRow, User
+from services.gateway.rights import WHOLE, CallersKey, Rights
 
 _REVISIONS_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+MOST_KEYS = 100
+"""Keys of a user beside the first one."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +35,38 @@ class NewUser:
     role: Role = Role.ADMIN
 
 
-def create_user(session: Session, new: NewUser, password_hash: str, key: SealedKey, now: datetime) -> dict[str, Any]:
-    """Add a user, or restore the archived one of that address with these values and this key."""
+@dataclass(frozen=True)
+class KeyChange:
+    """What is to become of a key; None stays as it is."""
+
+    name: str | None = None
+    rights: Callable[[Rights], Rights] = lambda before: before
+
+
+def create_user(
+    session: Session, new: NewUser, password_hash: str, key: SealedKey, now: datetime, by: CallersKey | None = None
+) -> dict[str, Any]:
+    """Add a user, or restore the archived one of that address with these values and this key.
+
+    The key is the user's first one, but when the key ``by`` that asks has less: then the user has no first key, and this one
+    has as little.
+    """
+    given = _rights_now(session, by, now)
     user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(new.email))))
     if user is not None and user.archived_at is None:
         raise domain.email_taken()
     if user is None:
         user = User(email_key=domain.email_key(new.email), created_at=now)
+    else:
+        key_rows.remove_all(session, user)
     user.email, user.first_name, user.last_name, user.role = new.email, new.first_name, new.last_name, new.role.value
     user.password_hash, user.archived_at, user.updated_at = password_hash, None, now
-    _give_key(user, key)
-    _save(session, user)
+    try:
+        key_rows.give_first(session, user, key if given == WHOLE else keys.no_key(), now)
+    except IntegrityError:
+        raise domain.email_taken() from None
+    if given != WHOLE:
+        key_rows.add(session, user, key.hash, "Key of the account", given, now)
     return public_user(user)
 
 
@@ -60,19 +85,66 @@ def update_user(session: Session, user_id: int, changes: dict[str, Any], now: da
 
 
 def archive_user(session: Session, user_id: int, caller_id: int, now: datetime) -> dict[str, Any]:
-    """The user disappears and the key stops working; the row stays, for restoring and for what the user made."""
+    """The user disappears and all their keys stop working; the row stays, for restoring and for what the user made."""
     user, state = _locked(session, user_id)
     domain.check_archiving(state, caller_id)
     user.archived_at = user.updated_at = now
+    key_rows.remove_all(session, user)
     return public_user(user)
 
 
-def rotate_api_key(session: Session, user_id: int, key: SealedKey, now: datetime) -> dict[str, Any]:
-    """Another key; the old one finds nobody from the moment of the commit."""
+def rotate_api_key(
+    session: Session, user_id: int, key: SealedKey, now: datetime, by: CallersKey | None = None
+) -> dict[str, Any]:
+    """Another first key; the old one finds nobody from the moment of the commit."""
+    rights.check_giving(_rights_now(session, by, now), WHOLE)
     user, _ = _locked(session, user_id)
-    _give_key(user, key)
     user.updated_at = now
+    key_rows.give_first(session, user, key, now)
     return public_user(user)
+
+
+def create_key(
+    session: Session, user_id: int, key_hash: str, name: str, given: Rights, now: datetime, by: CallersKey | None = None
+) -> dict[str, Any]:
+    """Give a user a key beside the first one, with no more rights than those of the key that asks."""
+    rights.check_expiry(given.expires_at, now)
+    rights.check_giving(_rights_now(session, by, now), given)
+    user, _ = _locked(session, user_id)
+    if sum(not key_rows.is_first(row) for row in key_rows.of_user(session, user)) >= MOST_KEYS:
+        raise invalid(f"This user has {MOST_KEYS} keys beside the first one: delete one that is not needed")
+    return key_rows.shown(key_rows.add(session, user, key_hash, name, given, now))
+
+
+def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, now: datetime) -> dict[str, Any]:
+    """Rename a key, or take rights away from it."""
+    user, _ = _locked(session, user_id)
+    row = _key(session, user, key_id)
+    before = key_rows.rights(row)
+    after = change.rights(before)
+    if after.expires_at != before.expires_at:
+        rights.check_expiry(after.expires_at, now)
+    rights.check_limiting(before, after, first=key_rows.is_first(row))
+    _check_one_is_left(session, row, after)
+    row.name = change.name or row.name
+    row.scopes, row.expires_at = key_rows.stored(after.scopes), after.expires_at
+    session.add(row)
+    session.flush()
+    return key_rows.shown(row)
+
+
+def remove_key(session: Session, user_id: int, key_id: str, now: datetime) -> dict[str, Any]:
+    """The key finds nobody from the moment of the commit. The key as it was."""
+    user, _ = _locked(session, user_id)
+    row = _key(session, user, key_id)
+    _check_one_is_left(session, row, None)
+    shown = key_rows.shown(row)
+    if key_rows.is_first(row):
+        key_rows.give_first(session, user, keys.no_key(), now)
+    else:
+        session.delete(row)
+        session.flush()
+    return shown
 
 
 def change_account(
@@ -110,12 +182,12 @@ def ensure_first_admin(
     if user is None:
         user = User(email=email, email_key=domain.email_key(email), first_name="", created_at=now)
         user.password_hash = password_hash()
+    if user.archived_at is not None:
+        key_rows.remove_all(session, user)
     user.role, user.archived_at, user.updated_at = Role.ADMIN.value, None, now
-    _give_key(user, key)
     account.first_admin, account.updated_at = fingerprint, now
-    session.add(user)
     try:
-        session.flush()
+        key_rows.give_first(session, user, key, now)
     except IntegrityError:
         raise invalid("ADMIN_API_KEY is already the key of another user") from None
     return True
@@ -154,11 +226,33 @@ def _locked(session: Session, user_id: int) -> tuple[User, domain.UserState]:
     if (user := rows.get(user_id)) is None:
         raise not_found("User")
     admins = [other for other in rows.values() if other.role == Role.ADMIN.value]
-    return user, domain.UserState(user.id, Role(user.role), last_admin=admins == [user])
+    is_last = user in admins and not set(key_rows.managing(session, admins).values()) - {user.id}
+    return user, domain.UserState(user.id, Role(user.role), last_admin=is_last)
 
 
-def _give_key(user: User, key: SealedKey) -> None:
-    user.api_key_hash, user.api_key_sealed = key.hash, key.sealed
+def _rights_now(session: Session, by: CallersKey | None, now: datetime) -> Rights:
+    """The rights of the key that asks, as they are in this transaction: it may have been deleted or limited since it was looked
+    up, while the body of its request was still coming. Without a key it is the operator who asks."""
+    if by is None:
+        return WHOLE
+    known = queries.known_key(session, by.hash)
+    if known is None or known.rights.expired(now):
+        raise domain.not_authenticated()
+    return known.rights
+
+
+def _key(session: Session, user: User, key_id: str) -> ApiKeyRow:
+    for row in key_rows.of_user(session, user):
+        if row.id == key_id:
+            return row
+    raise not_found("Key")
+
+
+def _check_one_is_left(session: Session, row: ApiKeyRow, after: Rights | None) -> None:
+    admins = list(session.scalars(sa.select(User).where(User.archived_at.is_(None), User.role == Role.ADMIN.value)))
+    managing = key_rows.managing(session, admins)
+    if row.key_hash in managing:
+        rights.check_one_is_left(key_rows.rights(row), after, others=len(managing) - 1)
 
 
 def _save(session: Session, user: User) -> None:

@@ -13,8 +13,9 @@ from sqlalchemy.dialects import sqlite
 
 from contracts.errors import ServiceError
 from contracts.runtime.data.database import Database
-from contracts.types import Account, Actor
+from contracts.types import Account
 from services.gateway.accounts import queries
+from services.gateway.accounts.queries import KnownKey
 
 
 class DirectReads:
@@ -22,14 +23,14 @@ class DirectReads:
 
     def __init__(self, database: Database) -> None:
         self._path = str(database.url.database)
-        self._actor = _compiled(queries.ACTOR_BY_KEY)
+        self._key = _compiled(queries.KEY_BY_HASH)
         self._account = _compiled(queries.ACCOUNT_CHANGES)
         self._connection: sqlite3.Connection | None = None
 
-    def actor(self, key_hash: str) -> Actor | None:
-        """As ``queries.actor``."""
-        row = self._row(self._actor, (key_hash,))
-        return queries.as_actor(*row) if row else None
+    def known_key(self, key_hash: str) -> KnownKey | None:
+        """As ``queries.known_key``."""
+        row = self._row(self._key, {"key_hash": key_hash})
+        return queries.as_known(*row) if row else None
 
     def account(self, defaults: Account) -> Account:
         """As ``queries.account``."""
@@ -37,7 +38,7 @@ class DirectReads:
 
     def stored_settings(self) -> dict[str, Any]:
         """As ``queries.stored_settings``."""
-        row = self._row(self._account, ())
+        row = self._row(self._account, {})
         return dict(json.loads(row[0])) if row else {}
 
     def close(self) -> None:
@@ -45,7 +46,7 @@ class DirectReads:
             self._connection.close()
             self._connection = None
 
-    def _row(self, statement: str, parameters: tuple[str, ...]) -> tuple[Any, ...] | None:
+    def _row(self, statement: str, parameters: dict[str, str]) -> tuple[Any, ...] | None:
         try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, isolation_level=None, timeout=1, check_same_thread=False)
@@ -58,4 +59,4 @@ class DirectReads:
 
 
 def _compiled(statement: sa.ClauseElement) -> str:
-    return str(statement.compile(dialect=sqlite.dialect()))
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))

@@ -8,7 +8,7 @@ from contracts.types import Role
 
 @dataclass(frozen=True)
 class UserState:
-    """The state of a user that the rules need. ``last_admin``: no other active user is an admin."""
+    """The state of a user that the rules need. ``last_admin``: no other active user is an admin with a key to manage users."""
 
     id: int
     role: Role
@@ -32,6 +32,11 @@ def check_role_change(user: UserState, role: Role) -> None:
     """Raises ServiceError when nobody could manage users any more."""
     if user.last_admin and role is not Role.ADMIN:
         raise invalid("The last admin cannot get another role", "role")
+
+
+def not_authenticated() -> ServiceError:
+    """Nobody's key, or none."""
+    return ServiceError("unauthenticated", "Not authenticated")
 
 
 def email_taken() -> ServiceError:

@@ -23,6 +23,7 @@ _ALPHABET = string.ascii_letters + string.digits
 _KEY_LENGTH = 43  # 256 bits in base 62
 _NONCE = 12
 _ID_LENGTH = 16
+_NONE = "none "
 _passwords = PasswordHasher()
 
 
@@ -46,10 +47,6 @@ class KeyRing:
     def hash(self, api_key: str) -> str:
         """By which the user of the key is found: lower-case hex."""
         return hmac.new(self._finding, api_key.encode(errors="surrogateescape"), hashlib.sha256).hexdigest()
-
-    def id_of(self, key_hash: str) -> str:
-        """Names a key where the key itself must not stand, as on audit trails: the beginning of what finds its user."""
-        return key_hash[:_ID_LENGTH]
 
     def seal(self, api_key: str) -> SealedKey:
         """To be stored. The encrypted key is bound to its hash: moved to another row, it does not open."""
@@ -82,6 +79,21 @@ class KeyRing:
             raise ServiceError(
                 "unavailable", "The first answer cannot be read: it was made under another KEY_ENCRYPTION_SECRET"
             ) from None
+
+
+def id_of(key_hash: str) -> str:
+    """Names a key where the key itself must not stand, as on audit trails: the beginning of what finds its user."""
+    return key_hash[:_ID_LENGTH]
+
+
+def no_key() -> SealedKey:
+    """What is stored of a user who has no first key: no key has such a hash, and nobody else has this one."""
+    return SealedKey(_NONE + secrets.token_hex(32), secrets.token_bytes(_NONCE + 16))
+
+
+def is_key(key_hash: str) -> bool:
+    """Tell a key's hash from that of ``no_key``."""
+    return not key_hash.startswith(_NONE)
 
 
 def new_api_key() -> str:

@@ -1,5 +1,7 @@
-"""Reads: users as the API shows them, the user of a key, the account settings."""
+"""Reads: users as the API shows them, their keys, the user of a key, the account settings."""
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,9 +12,10 @@ from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
-from services.gateway.accounts import domain, phone_otp, providers
-from services.gateway.accounts.keys import SealedKey
-from services.gateway.models import AccountRow, User
+from services.gateway.accounts import domain, key_rows, phone_otp, providers
+from services.gateway.accounts.keys import SealedKey, is_key
+from services.gateway.models import AccountRow, ApiKeyRow, User
+from services.gateway.rights import WHOLE, Rights, read_scopes
 
 
 def admins_untold(session: Session) -> bool:
@@ -38,20 +41,46 @@ def user(session: Session, user_id: int) -> dict[str, Any]:
 
 
 def sealed_key(session: Session, user_id: int) -> tuple[dict[str, Any], SealedKey]:
-    """An active user with the key as it is stored."""
+    """An active user with the first key as it is stored; ServiceError when the user has none."""
     user = _active(session, user_id)
+    if not is_key(user.api_key_hash):
+        raise not_found("API key")
     return public_user(user), SealedKey(user.api_key_hash, user.api_key_sealed)
 
 
-ACTOR_BY_KEY = sa.select(User.id, User.role, User.email, User.first_name, User.last_name).where(
-    User.api_key_hash == sa.bindparam("key_hash"), User.archived_at.is_(None)
+def user_keys(session: Session, user_id: int) -> list[dict[str, Any]]:
+    """The API keys of an active user; ServiceError when there is none."""
+    return [key_rows.shown(row) for row in key_rows.of_user(session, _active(session, user_id))]
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """An API key that was found: whose it is, and what it may do. ``first``: the user's first key."""
+
+    actor: Actor
+    rights: Rights
+    last_used_at: datetime | None
+    first: bool
+
+
+_HASH = sa.bindparam("key_hash", type_=sa.Text())
+_ACTOR = (User.id, User.role, User.email, User.first_name, User.last_name)
+KEY_BY_HASH = (
+    sa.select(*_ACTOR, ApiKeyRow.scopes, ApiKeyRow.expires_at, ApiKeyRow.last_used_at)
+    .join(User, sa.and_(User.id == ApiKeyRow.user_id, User.api_key_hash == ApiKeyRow.first_hash))
+    .where(ApiKeyRow.key_hash == _HASH, ApiKeyRow.key_hash != ApiKeyRow.first_hash, User.archived_at.is_(None))
+).union_all(
+    sa.select(*_ACTOR, sa.null(), sa.null(), ApiKeyRow.last_used_at)
+    .outerjoin(ApiKeyRow, ApiKeyRow.key_hash == User.api_key_hash)
+    .where(User.api_key_hash == _HASH, User.archived_at.is_(None))
 )
+"""The columns of ``as_known``. First keys are found by their user: an older version that gives one writes no ``ApiKeyRow``."""
 
 
-def actor(session: Session, key_hash: str) -> Actor | None:
-    """Return the user whose key it is; None for nobody's and for an archived user's."""
-    row = session.execute(ACTOR_BY_KEY, {"key_hash": key_hash}).first()
-    return as_actor(*row) if row else None
+def known_key(session: Session, key_hash: str) -> KnownKey | None:
+    """Return the key with its user, also when it has expired; None for nobody's and for an archived user's."""
+    row = session.execute(KEY_BY_HASH, {"key_hash": key_hash}).first()
+    return as_known(*row) if row else None
 
 
 def active_actor(session: Session, user_id: int) -> Actor | None:
@@ -70,11 +99,28 @@ def active_actor_with(session: Session, email: str) -> Actor | None:
 
 
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
-    """The columns of ``ACTOR_BY_KEY``."""
+    """An actor of the columns of a user."""
     name = f"{first_name} {last_name or ''}".strip()
     return Actor(
         user_id=user_id, role=Role(role), email=email, name=name, first_name=first_name or None, last_name=last_name
     )
+
+
+def as_known(*row: Any) -> KnownKey:
+    """A key of the columns of ``KEY_BY_HASH``, also as SQLite itself gives them."""
+    *of_user, scopes, expires_at, last_used_at = row
+    first = scopes is None
+    return KnownKey(
+        as_actor(*of_user),
+        WHOLE if first else Rights(read_scopes(scopes.split()), _moment(expires_at)),
+        _moment(last_used_at),
+        first,
+    )
+
+
+def _moment(stored: datetime | str | None) -> datetime | None:
+    moment = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 ACCOUNT_CHANGES = sa.select(AccountRow.changes).where(AccountRow.id == sa.literal_column("1"))

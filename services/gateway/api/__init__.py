@@ -12,7 +12,7 @@ from services.gateway.http.exchange import Exchange
 
 Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 
-CREATED = frozenset({"users.create", "webhooks.create"})
+CREATED = frozenset({"users.create", "keys.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""
 
 HEAVY = frozenset(

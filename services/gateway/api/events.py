@@ -23,6 +23,7 @@ async def submission(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def feed(context: GatewayContext, exchange: Exchange) -> Any:
     """With ``wait``, an answer that would be empty waits for the next event: the service is asked again when its log has grown.
+    Whose key was taken away meanwhile is told nothing.
 
     No longer than work may go on when this process is to stop, and for MOST_WAITING callers at a time: others are answered at
     once.
@@ -44,6 +45,8 @@ async def feed(context: GatewayContext, exchange: Exchange) -> Any:
     async with _places:
         while not page["data"] and (left := end - clock()) > 0:
             await _watch.moved(seen, look, left)
+            if exchange.check_again:
+                await exchange.check_again()
             seen = _watch.seen
             page = await context.ask(rpc.FEED, exchange, **chosen)
     return page

@@ -1,12 +1,13 @@
-"""Users and their API keys (specification 4.1)."""
+"""Users and their first API keys (specification 4.1)."""
 
 from typing import Any
 
 from contracts.runtime.clock import now
 from contracts.types import Role
+from services.gateway import rights
 from services.gateway.accounts import commands, keys, queries
 from services.gateway.api.requests import repeats
-from services.gateway.api.requests.context import GatewayContext, actor
+from services.gateway.api.requests.context import GatewayContext, actor, callers_key
 from services.gateway.http.exchange import Exchange
 
 
@@ -40,6 +41,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         password_hash,
         context.keys.seal(api_key),
         now(),
+        callers_key(exchange),
         present=lambda user: {**user, "api_key": api_key},
     )
 
@@ -72,6 +74,7 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def api_key(context: GatewayContext, exchange: Exchange) -> Any:
+    rights.check_giving(callers_key(exchange).rights, rights.WHOLE)
     user, sealed = await context.in_thread(context.database.read, queries.sealed_key, exchange.arguments["id"])
     return _with_key(user, context.keys.unseal(sealed))
 
@@ -85,6 +88,7 @@ async def rotate_api_key(context: GatewayContext, exchange: Exchange) -> Any:
         exchange.arguments["id"],
         context.keys.seal(fresh),
         now(),
+        callers_key(exchange),
         present=lambda user: _with_key(user, fresh),
     )
 

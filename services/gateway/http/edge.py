@@ -93,6 +93,7 @@ class Edge:
                 path=_SECRET_PATH.sub(r"\1\2...", path[:_LONGEST_PATH]),
                 operation=exchange.operation or None,
                 user_id=exchange.actor.user_id if exchange.actor else None,
+                key_id=exchange.key.id if exchange.key else None,
                 status=written.status,
                 bytes_in=body.counted,
                 bytes_out=written.bytes,

@@ -1,6 +1,6 @@
 """The state of one HTTP request while it goes through the layers of the gateway."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from contracts.errors import ServiceError
 from contracts.types import Actor
+from services.gateway.rights import CallersKey
 
 KEY = "countersign.exchange"
 
@@ -39,12 +40,17 @@ class Download:
 class Exchange:
     """Lives in the ASGI scope. Each layer fills in what it finds out: who asks, with what, and what the answer is.
 
-    ``refused`` is what a dry run is refused for by now: the body is what is left without that.
+    ``refused`` is what a dry run is refused for by now: the body is what is left without that. ``check_again`` looks the key up
+    once more, and raises what the request would be refused with if it came now; ``checked_at`` is when that was done last, by
+    ``time.monotonic``.
     """
 
     request_id: str
     operation: str = ""
     actor: Actor | None = None
+    key: CallersKey | None = None
+    check_again: Callable[[], Awaitable[None]] | None = None
+    checked_at: float = 0.0
     arguments: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     answer: Any = None

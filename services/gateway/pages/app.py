@@ -59,7 +59,8 @@ def create_pages(
     trust_anchors: Callable[[], list[str]] = list,
     user_with: Callable[[str], Actor | None] = lambda _email: None,
 ) -> flask.Flask:
-    """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
+    """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user, and raises
+    ServiceError when that may not read files;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
     submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers;

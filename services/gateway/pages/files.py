@@ -77,7 +77,8 @@ def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
 def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLink:
     """Read the token, if its bearer, who must be the ``holder`` that it was made for, may have the file.
 
-    A link in an event's body never expires, because such a body never changes; it is worth nothing without an API key.
+    A link in an event's body never expires, because such a body never changes; it is worth nothing without an API key
+    that reads.
     """
     try:
         link = links.read(context.settings.link_secret.get_secret_value(), token, holder)

@@ -17,6 +17,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.types import Role
 from services.gateway import api
 from services.gateway.http.openapi import schemas, specification
+from services.gateway.rights import EVERY_SCOPE
 from services.templates.rules.field_list import CONDITION_ACTIONS
 from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
@@ -24,7 +25,7 @@ DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
 BY_ID = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 FILES = {"application/zip"}
-OWN = {"account", "users"}
+OWN = {"account", "keys", "users"}
 """Resources that the gateway has itself: no service can be away."""
 
 
@@ -122,7 +123,7 @@ def test_every_operation_promises_the_errors_it_can_give(operation: specificatio
     expected = {"422", "default"}
     if operation.roles:
         expected.add("401")
-        if len(operation.roles) < len(Role):
+        if len(operation.roles) < len(Role) or operation.scopes < EVERY_SCOPE:
             expected.add("403")
     if resource not in OWN:
         expected.add("503")
@@ -332,7 +333,7 @@ def test_published_schemas_have_only_what_readers_know() -> None:
     formats = {node["format"] for node in _nodes(specification.published()) if isinstance(node.get("format"), str)}
     assert formats == {"binary", "date-time", "email", "int64", "uri"}
     ours = {key for node in _nodes(specification.published()) for key in node if key.startswith("x-")}
-    assert ours == {"x-roles", "x-wrapper"}
+    assert ours == {"x-roles", "x-scope", "x-wrapper"}
 
 
 def test_the_actions_of_conditions_are_those_there_are() -> None:

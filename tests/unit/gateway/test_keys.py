@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.accounts.keys import KeyRing, hash_password, new_api_key
+from services.gateway.accounts.keys import KeyRing, hash_password, id_of, is_key, new_api_key, no_key
 
 RING = KeyRing("a secret of the tests")
 
@@ -55,3 +55,19 @@ def test_passwords_are_argon2id_and_salted() -> None:
     assert first.startswith("$argon2id$")
     assert first != second
     assert hash_password(None) != hash_password(None)
+
+
+def test_the_id_of_a_key_is_the_beginning_of_its_hash() -> None:
+    key_hash = RING.hash(new_api_key())
+    assert (len(id_of(key_hash)), key_hash.startswith(id_of(key_hash))) == (16, True)
+
+
+def test_what_stands_in_the_place_of_no_key_is_nobody_s_and_opens_for_no_version() -> None:
+    """An older version unseals what is there when an admin asks for the key: it must refuse, not crash."""
+    first, second = no_key(), no_key()
+    assert first.hash != second.hash
+    assert not is_key(first.hash)
+    assert is_key(RING.hash(new_api_key()))
+    with pytest.raises(ServiceError) as refused:
+        RING.unseal(first)
+    assert refused.value.code == "unavailable"

@@ -24,6 +24,7 @@ from services.gateway.accounts.keys import KeyRing
 from services.gateway.accounts.providers import Providers
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.json_body import path
+from services.gateway.rights import CallersKey
 from services.gateway.settings import Settings
 
 T = TypeVar("T")
@@ -127,3 +128,9 @@ def actor(exchange: Exchange) -> Actor:
     """Return the user who asks; only operations with an API key have one."""
     assert exchange.actor is not None
     return exchange.actor
+
+
+def callers_key(exchange: Exchange) -> CallersKey:
+    """Return the key of the user who asks."""
+    assert exchange.key is not None
+    return exchange.key

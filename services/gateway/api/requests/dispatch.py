@@ -1,5 +1,6 @@
 """The innermost layer: calls the handler of the operation that Connexion found, and writes its answer."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ from services.gateway.http.exchange import Download, Exchange, exchange_of, inva
 from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
+
+_CHECKED_FOR = 1.0
+"""Seconds for which a key that was looked up is good: the body of a request may be on its way for hours."""
 
 
 class Dispatch:
@@ -52,12 +56,15 @@ class Dispatch:
             return await self._handled(exchange, caller)
 
     async def _handled(self, exchange: Exchange, caller: str) -> Any:
+        if exchange.check_again and time.monotonic() - exchange.checked_at > _CHECKED_FOR:
+            await exchange.check_again()
         handle = self._handlers[exchange.operation]
         with acting_for(caller):
             if exchange.dry_run:
                 return await _tried(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]
-            return await repeats.once(self._context, exchange, caller, content, lambda: handle(self._context, exchange))
+            whose = repeats.of_caller(exchange)
+            return await repeats.once(self._context, exchange, whose, content, lambda: handle(self._context, exchange))
 
     async def _send_file(self, send: Send, file: Download) -> None:
         """Each piece is read when the one before it is on its way: a slow client holds no thread, and little memory."""

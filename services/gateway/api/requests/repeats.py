@@ -1,11 +1,12 @@
 """The ``Idempotency-Key`` header: who sends a request again under the same key gets the first answer, not a second effect.
 
-A key belongs to its caller: a user, whichever API key, or a signer's slug. The first request under it claims it and gets a
-``request_id``, which goes along with every call to a service; a service answers a ``request_id`` that it knows with what it
-answered before (``contracts.runtime.bus.outbox.once``). So a repetition is safe whatever died in between: before the claim
-nothing has happened; after it the same ``request_id`` is used again, also by two requests at once; and once the answer is
-stored here nobody is asked any more. What the gateway changes itself is stored in one transaction with its answer
-(``own_change``).
+A key belongs to its caller: a user with their first API key, whichever it was, any other API key, or a signer's slug. So no
+API key is told an answer that it could not have got itself, such as one that shows a new API key with more scopes. The first
+request under it claims it and gets a ``request_id``, which goes along with every call to a service; a service answers a
+``request_id`` that it knows with what it answered before (``contracts.runtime.bus.outbox.once``). So a repetition is safe
+whatever died in between: before the claim nothing has happened; after it the same ``request_id`` is used again, also by two
+requests at once; and once the answer is stored here nobody is asked any more. What the gateway changes itself is stored in
+one transaction with its answer (``own_change``).
 
 A refusal is not kept: nothing happened, and the mistake may be corrected under the same key. Answers hold API keys and
 people's data: they are sealed, and gone after a day.
@@ -26,7 +27,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import for_update, insert_into
 from services.gateway.accounts.keys import KeyRing
-from services.gateway.api.requests.context import GatewayContext
+from services.gateway.api.requests.context import GatewayContext, actor, callers_key
 from services.gateway.http.exchange import Claim, Exchange
 from services.gateway.models import RepeatRow
 
@@ -105,6 +106,12 @@ async def amend(context: GatewayContext, exchange: Exchange, answer: Any) -> Any
 
 def of_user(user_id: int) -> str:
     return f"user/{user_id}"
+
+
+def of_caller(exchange: Exchange) -> str:
+    """By whom a request with an API key may be repeated."""
+    user, key = of_user(actor(exchange).user_id), callers_key(exchange)
+    return user if key.first else f"{user}/{key.id}"
 
 
 def of_slug(slug: str) -> str:

@@ -10,10 +10,13 @@ from typing import Any
 import yaml
 
 from contracts.types import Role
+from services.gateway.rights import EVERY_SCOPE, Scope
 from services.gateway.settings import Settings
 
 FILE = Path(__file__).parents[4] / "contracts" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete")
+ANY_SCOPE = "any"
+"""What ``x-scope`` says of an operation that every key may call."""
 _FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
 _NULL = {"type": "string", "nullable": True, "enum": [None]}
 """The value null, as OpenAPI 3.0 can say it."""
@@ -33,6 +36,12 @@ class Operation:
     def roles(self) -> frozenset[Role]:
         """Return the roles that may call it with a key: none where it needs no key, or the document says nothing."""
         return frozenset(map(Role, self.definition.get("x-roles", ())))
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        """Return the scopes of which a key needs one: none that would do where the document says nothing."""
+        named = self.definition.get("x-scope")
+        return EVERY_SCOPE if named == ANY_SCOPE else frozenset([Scope(named)] if named else [])
 
     @property
     def takes_files(self) -> bool:

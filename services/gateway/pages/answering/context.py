@@ -1,4 +1,4 @@
-"""The context of every page: settings, the bus, the files, and who holds a valid API key."""
+"""The context of every page: settings, the bus, the files, and whose API key reads files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

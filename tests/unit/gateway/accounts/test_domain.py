@@ -54,3 +54,8 @@ def test_the_last_admin_stays_one(role: Role) -> None:
 def test_an_address_that_somebody_has_is_refused_by_its_field() -> None:
     refusal = domain.email_taken()
     assert (refusal.code, refusal.details) == ("invalid", [{"field": "email", "reason": "has already been taken"}])
+
+
+def test_nobody_s_key_is_told_no_more_than_that() -> None:
+    refusal = domain.not_authenticated()
+    assert (refusal.code, refusal.message, refusal.details) == ("unauthenticated", "Not authenticated", [])

@@ -1,0 +1,105 @@
+"""The API keys of a user: everybody's own, and for admins those of all users."""
+
+from datetime import datetime
+from typing import Any
+
+from contracts.errors import invalid
+from contracts.runtime.clock import now
+from contracts.runtime.monitoring import observe
+from contracts.types import Role
+from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts.auth import not_authorized
+from services.gateway.api.requests import repeats
+from services.gateway.api.requests.context import GatewayContext, actor, callers_key
+from services.gateway.formats import parse_moment
+from services.gateway.http.exchange import Exchange
+from services.gateway.rights import Rights, Scope
+
+log = observe.logger(__name__)
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.in_thread(context.database.read, queries.user_keys, _whose(exchange))
+
+
+async def create(context: GatewayContext, exchange: Exchange) -> Any:
+    user_id, body = _whose(exchange), exchange.body
+    name, given = _name(body["name"]), Rights(_scopes(body["scopes"]), _moment(body.get("expires_at")))
+    api_key = keys.new_api_key()
+    made: dict[str, Any] = await repeats.own_change(
+        context,
+        exchange,
+        commands.create_key,
+        user_id,
+        context.keys.hash(api_key),
+        name,
+        given,
+        now(),
+        callers_key(exchange),
+        present=lambda key: {**key, "api_key": api_key},
+    )
+    return _logged("key.created", user_id, exchange, made)
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    user_id, body = _whose(exchange), exchange.body
+
+    def rights(before: Rights) -> Rights:
+        return Rights(
+            _scopes(body["scopes"]) if "scopes" in body else before.scopes,
+            _moment(body["expires_at"]) if "expires_at" in body else before.expires_at,
+        )
+
+    change = commands.KeyChange(_name(body["name"]) if "name" in body else None, rights)
+    changed: dict[str, Any] = await repeats.own_change(
+        context, exchange, commands.update_key, user_id, exchange.arguments["key_id"], change, now()
+    )
+    return _logged("key.changed", user_id, exchange, changed)
+
+
+async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    user_id = _whose(exchange)
+    removed: dict[str, Any] = await repeats.own_change(
+        context, exchange, commands.remove_key, user_id, exchange.arguments["key_id"], now()
+    )
+    return _logged("key.removed", user_id, exchange, removed)
+
+
+def _whose(exchange: Exchange) -> int:
+    """The id of the user whose keys it is about: whose else than one's own is for admins."""
+    user_id: int = exchange.arguments["id"]
+    caller = actor(exchange)
+    if caller.role is not Role.ADMIN and caller.user_id != user_id:
+        raise not_authorized()
+    return user_id
+
+
+def _name(given: str) -> str:
+    name = given.strip()
+    if not name:
+        raise invalid("name can't be blank", "name", "can't be blank")
+    return name
+
+
+def _scopes(given: list[str]) -> frozenset[Scope]:
+    return frozenset(map(Scope, given))
+
+
+def _moment(given: str | None) -> datetime | None:
+    return None if given is None else parse_moment(given)
+
+
+def _logged(event: str, user_id: int, exchange: Exchange, key: dict[str, Any]) -> dict[str, Any]:
+    """Say in the log who did what to which key; the key itself is not said."""
+    by = actor(exchange)
+    log.info(
+        event,
+        key_id=key["id"],
+        key_name=key["name"],
+        scopes=key["scopes"],
+        expires_at=key["expires_at"],
+        of_user_id=user_id,
+        by_user_id=by.user_id,
+        by_key_id=by.key_id,
+    )
+    return key

@@ -1,0 +1,135 @@
+"""What an API key may do, and until when. Pure rules: which keys there are is in the database.
+
+Which operation needs which scope is in the OpenAPI document (``x-scope``), and nowhere else.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from contracts.errors import ServiceError, invalid
+from contracts.types import iso
+
+
+class Scope(StrEnum):
+    """What a key may be good for. An operation needs one of them, or any."""
+
+    READ = "read"
+    SEND = "send"
+    TEMPLATES = "templates"
+    WEBHOOKS = "webhooks"
+    ADMIN = "admin"
+
+
+EVERY_SCOPE = frozenset(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The scopes of a key, and from when on it is refused (None: never). By default all there is."""
+
+    scopes: frozenset[Scope] = EVERY_SCOPE
+    expires_at: datetime | None = None
+
+    @property
+    def lasts_as_admin(self) -> bool:
+        """Tell whether keys can be managed with it, now and later."""
+        return Scope.ADMIN in self.scopes and self.expires_at is None
+
+    def expired(self, now: datetime) -> bool:
+        """Tell whether the key is refused at ``now``."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    def outlasts(self, other: "Rights") -> bool:
+        """Tell whether it is valid for longer than ``other``."""
+        return other.expires_at is not None and (self.expires_at is None or self.expires_at > other.expires_at)
+
+
+WHOLE = Rights()
+"""The rights of first keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallersKey:
+    """The key that a request came with, without the key itself. ``first``: the one that its user was given with the account."""
+
+    id: str
+    hash: str = field(repr=False)
+    rights: Rights = WHOLE
+    first: bool = True
+
+
+def in_words(scopes: Iterable[Scope]) -> list[str]:
+    """The scopes in the order in which they are shown."""
+    wanted = set(scopes)
+    return [scope.value for scope in Scope if scope in wanted]
+
+
+def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
+    """Those of the words that are scopes. What a later version has stored besides is left out: a key never has more rights
+    for it."""
+    known = {scope.value for scope in Scope}
+    return frozenset(Scope(word) for word in words if word in known)
+
+
+def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
+    """Raises ServiceError("forbidden") unless the key has one of the scopes; without any nobody has."""
+    if not rights.scopes & one_of:
+        raise ServiceError("forbidden", f"This API key does not have the scope {_or(one_of)}")
+
+
+def check_giving(own: Rights, given: Rights) -> None:
+    """Raises ServiceError("forbidden") when somebody whose key has the rights ``own`` gives out a key with more."""
+    if lacking := given.scopes - own.scopes:
+        which = "the scopes" if len(lacking) > 1 else "the scope"
+        raise ServiceError(
+            "forbidden", f"This API key cannot give {which} {_and(lacking)} to a key, which it does not have itself"
+        )
+    if given.outlasts(own):
+        assert own.expires_at is not None
+        raise ServiceError(
+            "forbidden", f"This API key expires at {iso(own.expires_at)} and cannot give a key that is valid for longer"
+        )
+
+
+def check_expiry(expires_at: datetime | None, now: datetime) -> None:
+    """Raises ServiceError("invalid") for an end that is over."""
+    if expires_at is not None and expires_at <= now:
+        raise invalid("expires_at must be in the future", "expires_at", "must be in the future")
+
+
+def check_limiting(before: Rights, after: Rights, *, first: bool) -> None:
+    """Raises ServiceError("invalid") unless the change takes rights away, or none; a first key keeps all."""
+    if more := after.scopes - before.scopes:
+        reason = f"cannot get {_and(more)}: a key gets no more than it was made with, make another one"
+        raise invalid(f"scopes {reason}", "scopes", reason)
+    if after.outlasts(before):
+        reason = "cannot be later than it is: make another key"
+        raise invalid(f"expires_at {reason}", "expires_at", reason)
+    if first and after != before:
+        place = "scopes" if after.scopes != before.scopes else "expires_at"
+        reason = "of a first key cannot be changed: make another key with less, and delete the first one"
+        raise invalid(f"{place} {reason}", place, reason)
+
+
+def check_one_is_left(before: Rights, after: Rights | None, others: int) -> None:
+    """Raises ServiceError("invalid") when an admin's key loses what only it could: to manage keys, now and later. ``after`` is
+    None when it is deleted; ``others`` are the admins' other keys that can."""
+    if before.lasts_as_admin and not (after is not None and after.lasts_as_admin) and not others:
+        raise invalid(
+            "This is the last key with the scope admin that does not expire: without it nobody could manage users and keys. "
+            "Make another one first"
+        )
+
+
+def _and(scopes: Iterable[Scope]) -> str:
+    return _listed(in_words(scopes), "and")
+
+
+def _or(scopes: Iterable[Scope]) -> str:
+    return _listed(in_words(scopes), "or")
+
+
+def _listed(words: list[str], last: str) -> str:
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
