@@ -1,0 +1,50 @@
+"""Write the table of scopes in docs/keys.md: ``python -m docs.make_keys``. Which operation needs which is in openapi.yaml."""
+
+from pathlib import Path
+
+from contracts.types import Role
+from services.gateway.http.openapi import specification
+from services.gateway.http.openapi.specification import ANY_SCOPE, Operation
+from services.gateway.rights import Scope
+
+PAGE = Path(__file__).parent / "keys.md"
+BEGINNING, END = "<!-- scopes -->\n", "<!-- /scopes -->\n"
+MEANINGS = {
+    Scope.READ: "look at templates, submissions, documents, evidence and events; open links in events; merge and verify files",
+    Scope.SEND: "make, change, delete submissions, and act for signers as the API can",
+    Scope.TEMPLATES: "make, change, delete templates",
+    Scope.WEBHOOKS: "manage webhooks, and so be told everything that happens",
+    Scope.ADMIN: "manage users, their keys and the account",
+}
+
+
+def table() -> str:
+    """Return the rows: each scope, what it is for, the operations that need it, and those that every key may call."""
+    head = ["| Scope | To | Operations |", "|---|---|---|"]
+    rows = [f"| `{scope}` | {MEANINGS[scope]} | {_operations(scope.value)} |" for scope in Scope]
+    return "\n".join([*head, *rows, f"| every key | ask whose key it is | {_operations(ANY_SCOPE)} |"]) + "\n"
+
+
+def with_table(page: str) -> str:
+    """Return the page with the table as it is now."""
+    before, _, rest = page.partition(BEGINNING)
+    return before + BEGINNING + table() + END + rest.partition(END)[2]
+
+
+def _operations(word: str) -> str:
+    return "<br>".join(
+        _line(one)
+        for one in specification.operations(specification.document())
+        if one.definition.get("x-scope") == word
+    )
+
+
+def _line(operation: Operation) -> str:
+    """A line of the table, with the roles where they are not all."""
+    roles = [role.value for role in Role if role in operation.roles]
+    who = "" if len(roles) == len(Role) else f" ({', '.join(roles)})"
+    return f"`{operation.method.upper()} {operation.path}`{who}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))
