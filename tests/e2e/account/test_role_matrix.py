@@ -46,6 +46,7 @@ READ_SUBMISSION = on_records((OK, 404, 404), (404, OK, 404))
 HANDLE_SUBMISSION = on_records((OK, 404, 404), (403, 403, 403))
 """An editor handles the submissions of their own templates and those that they created; sharing a template shares them with
 viewers only."""
+# Of keys these are others' keys: one's own everybody manages (tests/contract/gateway/accounts/test_keys.py).
 ADMINS: Answers = {"admin": {"": OK}, "editor": {"": 403}, "viewer": {"": 403}}
 EDITORS: Answers = {"admin": {"": OK}, "editor": {"": OK}, "viewer": {"": 403}}
 EVERYBODY: Answers = {"admin": {"": OK}, "editor": {"": OK}, "viewer": {"": OK}}
@@ -84,6 +85,10 @@ MATRIX: dict[str, Row] = {
     "users.remove": Row(ADMINS),
     "users.api_key": Row(ADMINS),
     "users.rotate_api_key": Row(ADMINS),
+    "keys.search": Row(ADMINS),
+    "keys.create": Row(ADMINS, lambda _: {"name": "a", "scopes": ["read"]}, 201),
+    "keys.update": Row(ADMINS, lambda _: {"name": "b"}),
+    "keys.remove": Row(ADMINS),
     "templates.search": Row(EVERYBODY, query={"limit": 100}),
     "templates.get": Row(READ),
     "templates.create_from_pdf": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": PDF}]}),
@@ -185,7 +190,11 @@ class World:
         path = path.replace("{type}", kind.get(operation.id.partition(".")[2], ""))
         if "{id}" not in path:
             return path
-        return path.replace("{id}", str(self._id(operation.id.partition(".")[0], record)))
+        path = path.replace("{id}", str(self._id(operation.path.split("/")[1], record)))
+        if "{key_id}" in path:
+            keys, key = path.removesuffix("/{key_id}"), {"name": "a", "scopes": ["read"]}
+            path = path.replace("{key_id}", self.suite.api("POST", keys, key, status=201)["id"])
+        return path
 
     def _id(self, resource: str, record: dict[str, Any]) -> int:
         if resource == "users":

@@ -146,11 +146,14 @@ def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
     submitters = send(suite, template["id"], send_email=False)
     email = f"victim-{uuid.uuid4().hex[:8]}@example.com"
     hook = {"url": "http://127.0.0.1:9/hook", "events": ["template.archived"]}
+    user = suite.api("POST", "/users", {"email": email, "role": "viewer"}, status=201)["id"]
+    key = {"name": "Victim", "scopes": ["read", "send", "templates", "webhooks", "admin"]}
     yield {
         "templates": template["id"],
         "submissions": submitters[0]["submission_id"],
         "submitters": submitters[0]["id"],
-        "users": suite.api("POST", "/users", {"email": email, "role": "viewer"}, status=201)["id"],
+        "users": user,
+        "key": suite.api("POST", f"/users/{user}/keys", key, status=201)["id"],
         "webhooks": suite.api("POST", "/webhooks", hook, status=201)["id"],
         "slug": submitters[0]["slug"],
     }
@@ -159,7 +162,7 @@ def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
 
 def located(path: str, ids: dict[str, Any]) -> str:
     resource = path.split("/")[2]
-    path = path.replace("{id}", str(ids.get(resource))).replace("{delivery_id}", "1")
+    path = path.replace("{id}", str(ids.get(resource))).replace("{delivery_id}", "1").replace("{key_id}", ids["key"])
     return path.replace("{type}", "form.completed" if "/form/" in path else "submission.completed")
 
 

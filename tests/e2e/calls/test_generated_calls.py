@@ -134,6 +134,8 @@ def test_generated_calls_are_answered_as_documented(
         given = str((case.path_parameters or {}).get("id"))
         if given.isdecimal() and 0 < int(given) < LARGEST_KNOWN:
             case.path_parameters["id"] = records[word]
+        if "key_id" in (case.path_parameters or {}) and len(case.path_parameters["key_id"]) < 10:
+            case.path_parameters["key_id"] = running.records.key(records["users"])
         if isinstance(case.body, dict | list):
             case.body = running.records.fitted(case.body, records)
         if case.headers and 0 < len(case.headers.get("Idempotency-Key", "")) < 200:
@@ -182,6 +184,8 @@ def test_the_documented_call_works(operation: specification.Operation, running: 
         records[word], delivery = running.records.delivery()
         path = path.replace("{delivery_id}", str(delivery))
     path = path.replace("{id}", str(records.get(word)))
+    if "{key_id}" in path:
+        path = path.replace("{key_id}", running.records.key(records["users"]))
     if operation.takes_files:
         form = {"submitter_slug": records["slug"], "type": "signature"}
         answer = running.suite.call(

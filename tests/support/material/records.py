@@ -49,6 +49,12 @@ class Records:
             "webhooks": api("POST", "/webhooks", {"url": NOWHERE, "events": ["template.archived"]}, status=201)["id"],
         }
 
+    def key(self, user: int) -> str:
+        """The id of a key that is made for a user, and can be limited as the document's examples say."""
+        scopes = ["read", "send", "admin"]
+        made: str = self._suite.api("POST", f"/users/{user}/keys", {"name": "Old", "scopes": scopes}, status=201)["id"]
+        return made
+
     def delivery(self) -> tuple[int, int]:
         """A webhook and a delivery that it took."""
         with Receiver() as receiver:
