@@ -33,7 +33,7 @@ from contracts.runtime.data.background import Every, Loop
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import answers, heartbeats, inbox
-from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring import build, liveness, observe
 from contracts.runtime.restored import high_water
 from contracts.runtime.settings import ServiceSettings
 
@@ -158,6 +158,7 @@ def background(names: Sequence[str]) -> int:
     """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
     first = settings_of(names[0])
     observe.setup_process(names[0] if len(names) == 1 else "background", first.log_level)
+    build.tell(names)
     urls = {name: settings_of(name).amqp_url for name in names}
     buses = {url: _Bus(url, [name for name in names if urls[name] == url]) for url in urls.values()}
     parts = [_part(name, buses[urls[name]].publisher) for name in names]
@@ -345,6 +346,7 @@ def serve(names: Sequence[str]) -> int:
     """For a service without ``service.py``, which is the gateway: ``services.<name>.app:serve(settings)``."""
     settings = settings_of(names[0])
     observe.setup_process(names[0], settings.log_level)
+    build.tell(names[:1])
     waiting.wait_for("schema", lambda: check_schema(names[0], settings.database_url))
     database = Database(settings.database_url)
     look_at_mark(names[0], database, settings.blob_url)

@@ -27,10 +27,14 @@ from pika.exceptions import (
     ProbableAccessDeniedError,
     ProbableAuthenticationError,
 )
+from prometheus_client import Gauge
 
 from contracts.runtime.monitoring import liveness, observe
 
 log = observe.logger(__name__)
+
+CONNECTED = Gauge("countersign_broker_connected", "1 while this connection to the broker is open", ["connection"])
+BLOCKED = Gauge("countersign_broker_blocked", "1 while the broker is in an alarm and takes nothing", ["connection"])
 
 HEARTBEAT_SECONDS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -65,6 +69,7 @@ class Broker:
         self._woken = False
         self._probing = False
         self.blocked = False
+        self._connected, self._in_alarm = CONNECTED.labels(name), BLOCKED.labels(name)
         self._settled_by = 0.0
         self._watched = liveness.Watched(f"the I/O thread amqp-{name}")
         self._thread = threading.Thread(target=self._watched.run, args=(self._main,), name=f"amqp-{name}", daemon=True)
@@ -154,6 +159,7 @@ class Broker:
     def _start_anew(self) -> None:
         """After a mistake in a callback nobody knows what state the connection is in."""
         connection, self._connection = self._connection, None
+        self._connected.set(0)
         try:
             if connection is not None and connection.is_open:
                 connection.give_up("a callback failed")
@@ -186,6 +192,7 @@ class Broker:
 
     def _on_open(self, connection: Any) -> None:
         self._connection, self._pause, self.blocked = connection, FIRST_PAUSE, False
+        self._connected.set(1)
         connection.add_on_connection_blocked_callback(lambda *_: self._set_blocked(True))
         connection.add_on_connection_unblocked_callback(lambda *_: self._set_blocked(False))
         for role in self._roles:
@@ -207,10 +214,13 @@ class Broker:
 
     def _set_blocked(self, blocked: bool) -> None:
         self.blocked = blocked
+        self._in_alarm.set(blocked)
         log.warning("broker.blocked" if blocked else "broker.unblocked")
 
     def _on_lost(self, _connection: Any, reason: Any) -> None:
         self._connection, self.blocked = None, False
+        self._connected.set(0)
+        self._in_alarm.set(0)
         words = reason_of(reason)
         for role in self._roles:
             role.lost(words)

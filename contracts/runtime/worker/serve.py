@@ -16,7 +16,7 @@ from sqlalchemy.orm import configure_mappers
 from contracts.runtime import garbage, process, waiting
 from contracts.runtime.bus import broker, declare
 from contracts.runtime.data import database
-from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring import build, liveness, observe
 from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
@@ -36,6 +36,7 @@ def serve(names: tuple[str, ...]) -> int:
     """Serve until SIGTERM, then finish what is under way; 0 when that went well."""
     settings = [process.settings_of(name) for name in names]
     observe.setup_process(names[0] if len(names) == 1 else "worker", settings[0].log_level)
+    build.tell(names)
     broker.call_soon = partial(eventlet.hubs.get_hub().schedule_call_global, 0)
     database.offload, database.thread_key = tpool.execute, patcher.original("_thread").get_ident
     tpool.set_num_threads(SQLITE_THREADS)

@@ -1,4 +1,4 @@
-"""Merging and verifying PDFs (specification 4.5). Nothing of it is kept."""
+"""Merging and verifying PDFs (specification 4.5), of which nothing is kept; and which version answers."""
 
 import base64
 from collections.abc import Iterator
@@ -8,10 +8,12 @@ from typing import Any
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering as rpc
+from contracts.runtime.monitoring import build
 from services.gateway.accounts import providers
 from services.gateway.api.requests import files
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
+from services.gateway.http.openapi import specification
 
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
@@ -34,6 +36,10 @@ async def verify(context: GatewayContext, exchange: Exchange) -> Any:
         with _about("file"):
             anchors = providers.trust_anchors((await context.account_and_providers())[1])
             return await context.ask(rpc.VERIFY, exchange, file=file, trust_anchors=anchors)
+
+
+async def version(context: GatewayContext, exchange: Exchange) -> Any:
+    return {"version": build.version(), "revision": build.revision(), "api_version": specification.version()}
 
 
 @contextmanager

@@ -6,6 +6,7 @@ time has passed, so that a database that is restored still finds it.
 """
 
 import hashlib
+import math
 import random
 import time
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ log = observe.logger(__name__)
 
 RENEWALS = Counter("countersign_archive_renewals_total", "Attempts to renew an archive time-stamp", ["outcome"])
 EXPIRES = Gauge("countersign_archive_expires_seconds", "Seconds until the first archive time-stamp runs out")
+EXPIRES.set(math.nan)  # in a process that does not look: 0 would be an alarm
 
 PDF = "application/pdf"
 _NOT_CONFIGURED = timedelta(days=1)

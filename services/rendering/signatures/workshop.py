@@ -1,5 +1,6 @@
 """What works on files, put together from the settings: children, key, certificates, time-stamps."""
 
+import math
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -27,6 +28,7 @@ from services.rendering.signatures.time_stamping import TimeStamping
 log = observe.logger(__name__)
 
 EXPIRES = Gauge("rendering_certificate_expires_seconds", "Seconds until the first certificate of the seal expires")
+EXPIRES.set(math.nan)  # until it has been looked at: 0 would be an alarm
 _WARN_BEFORE_DAYS = 60
 _OFFICE_IDLE = 600.0
 """Seconds that LibreOffice (240 MB) is kept when there is nothing to do."""

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 import yaml
 from pika.exceptions import ProbableAuthenticationError
 
+from contracts.runtime.monitoring import build
 from contracts.runtime.settings import ServiceSettings
 from deploy.rabbitmq import PrivateBroker
 from deploy.release.make_notice import dockerfile_of
@@ -24,7 +25,7 @@ from services.gateway.settings import Settings as GatewaySettings
 ROOT = Path(__file__).resolve().parents[3]
 OVERLAYS = sorted((ROOT / "deploy/kubernetes/overlays").iterdir())
 PROCESSES = ("serve", "background")
-FOR_THE_IMAGE = {"HOST", "PORT", "HEALTH_HOST", "HEALTH_PORT", "PYTHONUNBUFFERED", "XDG_CACHE_HOME"}
+FOR_THE_IMAGE = {"HOST", "PORT", "HEALTH_HOST", "HEALTH_PORT", "PYTHONUNBUFFERED", "XDG_CACHE_HOME", "COUNTERSIGN_REVISION"}
 HEALTH_PORT, HTTP_PORT = 9000, 8000
 
 
@@ -69,7 +70,7 @@ def test_every_service_has_its_processes_and_nothing_else_runs(objects: list[dic
     for (service, process), pod in workloads(objects).items():
         (migrate,), (main,) = pod["initContainers"], pod["containers"]
         assert (migrate["args"], main["args"]) == (["migrate"], [process])
-        assert migrate["image"] == main["image"] == f"countersign/{service}:0.1.0"
+        assert migrate["image"] == main["image"] == f"countersign/{service}:{build.version()}"
 
 
 def test_services_differ_only_in_what_is_theirs(objects: list[dict[str, Any]]) -> None:
@@ -346,7 +347,8 @@ def composed() -> dict[str, Any]:
 @pytest.mark.parametrize("service", SERVICES)
 def test_compose_runs_every_process_of_a_service(composed: dict[str, Any], service: str) -> None:
     parts = {name: composed["services"][f"{service}{name}"] for name in ("", "-background", "-migrate")}
-    assert parts[""]["build"] == {"context": "..", "dockerfile": "services/Dockerfile", "args": {"SERVICE": service}}
+    arguments = {"SERVICE": service, "REVISION": "unknown"}
+    assert parts[""]["build"] == {"context": "..", "dockerfile": "services/Dockerfile", "args": arguments}
     assert [part.get("command") for part in parts.values()] == [None, ["background"], ["migrate"]]
     for part in parts.values():
         assert set(part["environment"]) <= names_of(service)
@@ -377,10 +379,12 @@ def test_images_are_locked_and_run_as_nobody(service: str) -> None:
     said = dict(pair.split("=", 1) for line in re.findall(r"^ENV (.*)$", text, re.MULTILINE) for pair in line.split())
     assert set(said) <= FOR_THE_IMAGE
     assert said["HEALTH_PORT"] == str(HEALTH_PORT)
+    assert (said["COUNTERSIGN_REVISION"], "ARG REVISION=unknown\n" in text) == ("${REVISION}", True)
+    assert "org.opencontainers.image.revision=${REVISION}" in text
     assert re.findall("^ENTRYPOINT (.*)$", text, re.MULTILINE) == [f'["python", "-m", "services.{service}"]']
     copied = {path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()}
     sources = {"contracts", "services/__init__.py", f"services/{service}"}
-    assert copied == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", *sources}
+    assert copied == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", "pyproject.toml", *sources}
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert all(any(path == one or path.startswith(f"{one}/") for one in let_in) for path in copied)
     assert all((ROOT / path).exists() for path in copied)

@@ -125,6 +125,7 @@ MATRIX: dict[str, Row] = {
     "submitters.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
     "tools.merge": Row(EVERYBODY, lambda _: {"files": [PDF, PDF]}),
     "tools.verify": Row(EVERYBODY, lambda _: {"file": PDF}),
+    "tools.version": Row(EVERYBODY),
     "webhooks.search": Row(ADMINS),
     "webhooks.get": Row(ADMINS),
     "webhooks.create": Row(ADMINS, lambda _: {"url": "http://127.0.0.1:9/x", "events": ["template.archived"]}, 201),

@@ -60,6 +60,11 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
     return joined
 
 
+def version() -> str:
+    """Return the version of the interface."""
+    return str(_raw()["info"]["version"])
+
+
 def published(settings: Settings | None = None) -> dict[str, Any]:
     """The document for readers and generators, as it is served.
 

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import requests
 
 from contracts.errors import ServiceError, invalid, not_found
 from deploy.rabbitmq import PrivateBroker
+from deploy.services import ROOT
 from services.gateway.http.openapi import specification
 from tests.support.services.gateway import (
     ADMIN_KEY,
@@ -410,6 +412,19 @@ def test_the_health_port_measures_the_event_loop(gateway: RunningGateway) -> Non
     assert "countersign_event_loop_late_seconds" in metrics
     assert "countersign_http_seconds_bucket" in metrics
     assert gateway.call("GET", "/metrics").status_code == 404
+
+
+def test_the_version_is_told_to_whoever_has_a_key(gateway: RunningGateway) -> None:
+    """It is that of pyproject.toml; the revision is what an image's build says, and here nobody built one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    told = {"version": project["version"], "revision": "unknown", "api_version": specification.version()}
+    for path in ("/version", "/api/version"):
+        answer = gateway.call("GET", path)
+        assert (answer.status_code, answer.json()) == (200, told)
+        assert gateway.call("GET", path, key=None).status_code == 401
+    metrics = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=120).text
+    labels = f'revision="unknown",service="gateway",version="{project["version"]}"'
+    assert f"countersign_build_info{{{labels}}} 1.0" in metrics
 
 
 def test_the_log_has_a_line_per_request_and_no_secrets(gateway: RunningGateway) -> None:

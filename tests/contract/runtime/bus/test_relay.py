@@ -257,8 +257,11 @@ def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pyte
             site.emit("one")
             time.sleep(2.5)
             assert site.waiting() == 1
+            in_alarm = broker_module.BLOCKED.labels("relay-0")._value
+            wait_until(lambda: in_alarm.get() == 1, what="the alarm among the metrics")
             site.broker.ctl("set_vm_memory_high_watermark", "0.4")
             wait_until(lambda: site.waiting() == 0, what="the outbox to be empty")
+            wait_until(lambda: in_alarm.get() == 0, what="the end of the alarm among the metrics")
     finally:
         site.broker.ctl("set_vm_memory_high_watermark", "0.4")
     assert set(site.keys()) == {"one"}

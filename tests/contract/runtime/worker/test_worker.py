@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -22,7 +23,7 @@ from contracts.rpc import REGISTRY, Rpc
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import uuid7
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import build, observe
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, answers, specimen
@@ -272,7 +273,7 @@ def test_sigterm_does_not_wait_for_ever(served: Specimen, client: RpcClient) -> 
 
 
 def test_the_health_port(served: Specimen, client: RpcClient, free_port: int) -> None:
-    served.serve(client, HEALTH_PORT=str(free_port))
+    served.serve(client, HEALTH_PORT=str(free_port), COUNTERSIGN_REVISION="4711abc")
     address = f"http://127.0.0.1:{free_port}"
     assert requests.get(f"{address}/healthz", timeout=120).status_code == 200
     # The first call may be answered a moment before the broker has confirmed the last of the subscriptions.
@@ -282,6 +283,11 @@ def test_the_health_port(served: Specimen, client: RpcClient, free_port: int) ->
     metrics = requests.get(f"{address}/metrics", timeout=120).text
     assert 'countersign_rpc_handled_total{call="specimen.echo",outcome="ok"}' in metrics
     assert "countersign_event_loop_late_seconds" in metrics
+    assert f'countersign_build_info{{revision="4711abc",service="specimen",version="{build.version()}"}} 1.0' in metrics
+    connections = dict(re.findall(r'^countersign_broker_connected{connection="(.+)"} (.+)$', metrics, re.MULTILINE))
+    assert connections
+    assert set(connections.values()) == {"1.0"}
+    assert set(re.findall(r"^countersign_broker_blocked{.+} (.+)$", metrics, re.MULTILINE)) == {"0.0"}
 
 
 def test_a_worker_waits_for_its_schema_and_its_broker(

@@ -55,7 +55,7 @@ from countersign_client.api.templates import (
     templates_submissions,
     templates_update,
 )
-from countersign_client.api.tools import tools_merge, tools_verify
+from countersign_client.api.tools import tools_merge, tools_verify, tools_version
 from countersign_client.api.users import (
     users_api_key,
     users_create,
@@ -175,6 +175,7 @@ from countersign_client.models import (
     Variables,
     Verification,
     Verify,
+    Version,
     Webhook,
     WebhookChange,
     WebhookPage,
@@ -399,6 +400,7 @@ def completed(client: AuthenticatedClient, submission: Submission) -> None:
     assert all(one.trust is Trust.TRUSTED for one in verified.signatures)
     merged = told(tools_merge.sync_detailed(client=client, body=Merge(files=[file, file])), MergedFile)
     assert base64.b64decode(merged.data).startswith(b"%PDF-")
+    assert told(tools_version.sync_detailed(client=client), Version).api_version == "1"
     evidence = submissions_evidence.sync_detailed(submission.id, client=client).parsed
     assert isinstance(evidence, File)
     assert "verify.py" in zipfile.ZipFile(evidence.payload).namelist()
