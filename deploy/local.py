@@ -67,6 +67,7 @@ TEST_PACKAGES = [
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
     "unzip",  # a stranger opens the evidence with it
+    "prometheus",  # its promtool judges alerts and dashboard
     "libmail-dkim-perl",  # judges the signatures of mails
     "libpdfbox2-java",  # judges PDF/A-1b
     "libjaxb-api-java",  # which it needs

@@ -33,8 +33,8 @@ from contracts.runtime.monitoring import liveness, observe
 
 log = observe.logger(__name__)
 
-CONNECTED = Gauge("countersign_broker_connected", "1 while this connection to the broker is open", ["connection"])
-BLOCKED = Gauge("countersign_broker_blocked", "1 while the broker is in an alarm and takes nothing", ["connection"])
+CONNECTED = Gauge("countersign_broker_connected", "Whether a connection to the broker is open (1, 0)", ["connection"])
+BLOCKED = Gauge("countersign_broker_blocked", "Whether the broker takes nothing, in an alarm (1, 0)", ["connection"])
 
 HEARTBEAT_SECONDS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0

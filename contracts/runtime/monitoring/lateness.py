@@ -19,11 +19,10 @@ class Lateness:
 
     def __init__(self) -> None:
         self._worst: list[tuple[float, float]] = []
-        name, description = (
-            "countersign_event_loop_late_seconds",
-            "The latest that the event loop was within the last minute",
+        gauge = Gauge(
+            "countersign_event_loop_late_seconds", "The latest that the event loop was within the last minute"
         )
-        Gauge(name, description).set_function(self.worst)
+        gauge.set_function(self.worst)
 
     def slept(self, asked_at: float) -> None:
         """A sleep of TICK_SECONDS that began at ``asked_at`` (monotonic) is over."""

@@ -25,7 +25,15 @@ from services.gateway.settings import Settings as GatewaySettings
 ROOT = Path(__file__).resolve().parents[3]
 OVERLAYS = sorted((ROOT / "deploy/kubernetes/overlays").iterdir())
 PROCESSES = ("serve", "background")
-FOR_THE_IMAGE = {"HOST", "PORT", "HEALTH_HOST", "HEALTH_PORT", "PYTHONUNBUFFERED", "XDG_CACHE_HOME", "COUNTERSIGN_REVISION"}
+FOR_THE_IMAGE = {
+    "HOST",
+    "PORT",
+    "HEALTH_HOST",
+    "HEALTH_PORT",
+    "PYTHONUNBUFFERED",
+    "XDG_CACHE_HOME",
+    "COUNTERSIGN_REVISION",
+}
 HEALTH_PORT, HTTP_PORT = 9000, 8000
 
 

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.runtime.bus import publisher, relay, topology
+from contracts.runtime.bus.broker import BLOCKED
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.bus.publisher import CONFIRMED, UNKNOWN, UNROUTED, Message, Publisher
 from contracts.runtime.bus.relay import Relay
@@ -257,7 +258,7 @@ def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pyte
             site.emit("one")
             time.sleep(2.5)
             assert site.waiting() == 1
-            in_alarm = broker_module.BLOCKED.labels("relay-0")._value
+            in_alarm = BLOCKED.labels("relay")._value
             wait_until(lambda: in_alarm.get() == 1, what="the alarm among the metrics")
             site.broker.ctl("set_vm_memory_high_watermark", "0.4")
             wait_until(lambda: site.waiting() == 0, what="the outbox to be empty")
