@@ -235,6 +235,12 @@ CASES = [
         {f"countersign_sealing_failed{{{PROCESS}}}": "1x20"},
         {f"countersign_sealing_failed{{{PROCESS}}}": "1x18 0x10"},
     ),
+    Case(
+        "CountersignRetentionBehind",
+        "70m",
+        {f"countersign_retention_due{{{PROCESS}}}": "3x70"},
+        {f"countersign_retention_due{{{PROCESS}}}": "3x50 0x20"},
+    ),
     rising("CountersignSealsDiffer", "rendering_seals_differing_total", "", first=False),
     Case(
         "CountersignUnavailable",
