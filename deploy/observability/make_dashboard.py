@@ -298,6 +298,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Kept",
+                "Submissions that should have been deleted by now; those on legal hold.",
+                NUMBER,
+                (
+                    Query(latest("countersign_retention_due"), "to be deleted"),
+                    Query(latest("countersign_retention_held"), "held"),
+                ),
+            ),
+            Panel(
                 "Children",
                 "Processes that open files, and jobs that wait for one.",
                 NUMBER,
