@@ -20,6 +20,7 @@ from typing import TypeVar
 from countersign_client import AuthenticatedClient, Client
 from countersign_client.api.account import account_dutystamps, account_get, account_test_certsign, account_update
 from countersign_client.api.events import events_feed, events_form, events_submission
+from countersign_client.api.keys import keys_create, keys_remove, keys_search, keys_update
 from countersign_client.api.signing_form import attachments_create, phone_codes_send, submitter_form_views_create
 from countersign_client.api.submissions import (
     submissions_certsign,
@@ -110,6 +111,10 @@ from countersign_client.models import (
     FormEventData,
     FormEventKind,
     FormView,
+    Key,
+    KeyChange,
+    KeyScope,
+    MadeKey,
     Merge,
     MergedFile,
     Message,
@@ -120,6 +125,7 @@ from countersign_client.models import (
     NewDocxTemplate,
     NewHtmlSubmission,
     NewHtmlTemplate,
+    NewKey,
     NewPdfDocument,
     NewPdfSubmission,
     NewPdfTemplate,
@@ -225,8 +231,21 @@ def users(client: AuthenticatedClient) -> None:
     assert made.id in [one.id for one in told_all(users_search.sync_detailed(client=client), User)]
     known = told(users_api_key.sync_detailed(made.id, client=client), ApiKey)
     assert told(users_rotate_api_key.sync_detailed(made.id, client=client), ApiKey).api_key != known.api_key
+    keys(client, made.id)
     gone = told(users_remove.sync_detailed(made.id, client=client), RemovedUser)
     assert gone.archived_at.tzinfo is not None
+
+
+def keys(client: AuthenticatedClient, user: int) -> None:
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
+    body = NewKey(name="CRM", scopes=[KeyScope.READ, KeyScope.SEND], expires_at=end)
+    made = told(keys_create.sync_detailed(user, client=client, body=body), MadeKey)
+    assert (made.expires_at is not None, made.last_used_at, bool(made.api_key)) == (True, None, True)
+    change = KeyChange(scopes=[KeyScope.READ])
+    assert told(keys_update.sync_detailed(user, made.id, client=client, body=change), Key).scopes == [KeyScope.READ]
+    first, other = told_all(keys_search.sync_detailed(user, client=client), Key)
+    assert (first.first, first.expires_at, other.id) == (True, None, made.id)
+    assert told(keys_remove.sync_detailed(user, made.id, client=client), Key).name == "CRM"
 
 
 def account(client: AuthenticatedClient) -> None:
