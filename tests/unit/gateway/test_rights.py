@@ -14,9 +14,9 @@ SOON, LATER = NOW + timedelta(hours=1), NOW + timedelta(days=1)
 OPERATIONS = list(specification.operations(specification.document()))
 
 NEEDED = {
-    "any": "users.current",
+    "any": "users.current tools.version",
     "read": """
-        templates.search templates.get templates.submissions
+        templates.search templates.get templates.schema templates.submissions
         submissions.search submissions.get submissions.events submissions.documents submissions.evidence
         submitters.search submitters.get tools.merge tools.verify events.feed events.form events.submission
     """,
