@@ -4,12 +4,16 @@ A token holds the blob's key, the file name and the expiry; it is signed with HM
 ``LINK_SECRET``. A link without expiry (``expires_at`` is None) goes into event bodies, which are immutable and may be
 read days later: the gateway serves it only to a caller with an API key. The links on a signing page are signed for its slug as
 their ``holder``: they are good only while that slug is.
+
+The links in API answers end together, not each so long after it was asked for (``expiry_of_answers``): what has not changed is
+the same bytes when it is read again, which ``ETag`` lives on.
 """
 
 import base64
 import hashlib
 import hmac
 import json
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -46,6 +50,16 @@ class FileLink:
     def expired(self, now: datetime) -> bool:
         """True once the link's time is over. A link without expiry never expires, but needs an API key."""
         return self.expires_at is not None and now.timestamp() >= self.expires_at
+
+
+def expiry_of_answers(now: datetime, ttl: int) -> int:
+    """Return when the links of an answer that is given ``now`` end, in Unix seconds: after ``ttl`` seconds, rounded up to a
+    whole multiple of a quarter of them.
+
+    So a link outlives what was promised by less than a quarter, and never ends earlier.
+    """
+    step = max(ttl // 4, 1)
+    return -(-(math.ceil(now.timestamp()) + ttl) // step) * step
 
 
 def url(base_url: str, secret: str, link: FileLink) -> str:

@@ -12,7 +12,9 @@ class Settings(ServiceSettings):
         validation_alias="SUBMISSIONS_DATABASE_URL", description="SQLAlchemy URL of this service's database"
     )
     file_link_ttl: int = Field(
-        86_400, ge=60, description="Seconds that a link to a file lives which an API answer gives"
+        86_400,
+        ge=60,
+        description="Seconds that a link to a file lives which an API answer gives; at most a quarter longer",
     )
     mailed_link_ttl: int = Field(
         2_592_000,

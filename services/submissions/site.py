@@ -41,7 +41,7 @@ class Site:
 
     def expiring(self, now: datetime) -> "FileLinks":
         """For API answers: whoever has the link may fetch the file, for a while."""
-        return FileLinks(self, int(now.timestamp()) + self.link_ttl)
+        return FileLinks(self, links.expiry_of_answers(now, self.link_ttl))
 
     def mailed(self, now: datetime) -> "FileLinks":
         """For mails whose files are too big to be attached: their readers have no API key and do not read at once."""

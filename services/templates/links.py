@@ -37,7 +37,7 @@ class LinkMaker:
     ttl: int
 
     def expiring(self, now: datetime) -> FileLinks:
-        return FileLinks(self.base_url, self.secret, int(now.timestamp()) + self.ttl)
+        return FileLinks(self.base_url, self.secret, links.expiry_of_answers(now, self.ttl))
 
     def lasting(self) -> FileLinks:
         return FileLinks(self.base_url, self.secret, None)
