@@ -10,6 +10,7 @@ STATUS = {
     "not_found": 404,
     "conflict": 409,
     "changed_meanwhile": 409,
+    "precondition_failed": 412,
     "too_large": 413,
     "unsupported_media_type": 415,
     "invalid": 422,

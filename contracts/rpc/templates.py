@@ -181,6 +181,7 @@ class UpdateTemplate(TemplateChange):
     external_id: str | None = None
     refuse_breaking: bool = False
     document_schema: list[ConditionsOfDocument] | None = None
+    expected_state: str | None = None
 
 
 class RemoveTemplate(Tolerant):
@@ -190,6 +191,7 @@ class RemoveTemplate(Tolerant):
     actor: Actor
     id: int
     permanently: bool = False
+    expected_state: str | None = None
 
 
 class CloneTemplate(TemplateOptions):

@@ -34,6 +34,7 @@ class UpdateWebhook(Tolerant):
     url: str | None = None
     events: list[str] | None = None
     secret: dict[str, str] | None = None
+    expected_state: str | None = None
 
 
 class ReplaceSecret(Tolerant):
@@ -69,6 +70,7 @@ class RemoveWebhook(Tolerant):
     request_id: str
     actor: Actor
     id: int
+    expected_state: str | None = None
 
 
 class TestWebhook(Tolerant):

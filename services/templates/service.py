@@ -97,7 +97,7 @@ class TemplatesService:
 
     @handles(rpc.REMOVE)
     def remove(self, command: rpc.RemoveTemplate) -> Removed:
-        return self.context.database.write(commands.remove, command, now())
+        return self.context.database.write(commands.remove, command, self._links, now())
 
     @handles(rpc.CLONE)
     def clone(self, command: rpc.CloneTemplate) -> Template:

@@ -16,6 +16,7 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import WEBHOOK_DISABLED, Admins, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
+from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
@@ -77,6 +78,7 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
 
     def decide() -> PublicWebhook:
         webhook = _load(session, command.id)
+        _require_unchanged(command, webhook, now)
         keys = command.model_fields_set
         if "url" in keys and command.url is not None:
             webhook.url = command.url
@@ -109,9 +111,11 @@ def replace_secret(session: Session, command: rpc.ReplaceSecret, now: datetime) 
     return outbox.once(session, rpc.REPLACE_SECRET, command.request_id, decide)
 
 
-def remove(session: Session, command: rpc.RemoveWebhook) -> rpc.Confirmation:
+def remove(session: Session, command: rpc.RemoveWebhook, now: datetime) -> rpc.Confirmation:
     def decide() -> rpc.Confirmation:
-        session.delete(_load(session, command.id))
+        webhook = _load(session, command.id)
+        _require_unchanged(command, webhook, now)
+        session.delete(webhook)
         return rpc.Confirmation(message="Webhook has been deleted")
 
     return outbox.once(session, rpc.REMOVE, command.request_id, decide)
@@ -663,6 +667,10 @@ def _load(session: Session, webhook_id: int) -> Webhook:
     if webhook is None:
         raise not_found("Webhook")
     return webhook
+
+
+def _require_unchanged(command: rpc.UpdateWebhook | rpc.RemoveWebhook, webhook: Webhook, now: datetime) -> None:
+    require_unchanged(command.expected_state, rpc.GET, lambda: queries.public_webhook(webhook, now))
 
 
 def _checked(rule: Callable[[], T]) -> T:

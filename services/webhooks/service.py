@@ -42,7 +42,7 @@ class WebhooksService:
 
     @handles(rpc.REMOVE)
     def remove(self, request: rpc.RemoveWebhook) -> rpc.Confirmation:
-        return self.context.database.write(commands.remove, request)
+        return self.context.database.write(commands.remove, request, now())
 
     @handles(rpc.TEST)
     def test(self, request: rpc.TestWebhook) -> rpc.Confirmation:

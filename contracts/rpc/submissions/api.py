@@ -181,6 +181,7 @@ class UpdateSubmission(Tolerant):
     expire_at: datetime | None = None
     archived: bool | None = None
     legal_hold: bool | None = None
+    expected_state: str | None = None
 
 
 class CreateSubmission(NewSubmission):
@@ -219,6 +220,7 @@ class RemoveSubmission(Tolerant):
     actor: Actor
     id: int
     permanently: bool = False
+    expected_state: str | None = None
 
 
 class GetDocuments(Tolerant):
@@ -343,6 +345,7 @@ class UpdateSubmitter(SubmitterChange):
     actor: Actor
     id: int
     account: Account | None = None
+    expected_state: str | None = None
 
 
 class AccountPictures(Tolerant):

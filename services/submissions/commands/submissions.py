@@ -11,6 +11,7 @@ from contracts.evidence.audit_chain import START
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
+from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Removed, Role, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
 from services.submissions.commands import branding_pictures, erasing, party_values, providers
@@ -102,6 +103,7 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
 
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
+        _require_unchanged(session, command, site, now)
         at, keys = store.moment(submission, now), command.model_fields_set
         problems = Problems()
         name = creation.checked_name(command.name, "name", problems) if "name" in keys else submission.row.name
@@ -128,11 +130,19 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
     return once(session, rpc.UPDATE, command, decide)
 
 
+def _require_unchanged(
+    session: Session, command: rpc.UpdateSubmission | rpc.RemoveSubmission, site: Site, now: datetime
+) -> None:
+    question = rpc.GetSubmission(actor=command.actor, id=command.id)
+    require_unchanged(command.expected_state, rpc.GET, lambda: queries.submission(session, question, site, now))
+
+
 def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: datetime) -> Removed:
     """Archive, or erase for good: then nothing of the documents, values and people is left."""
 
     def decide() -> Removed:
         submission = store.lock_for(session, command.actor, command.id)
+        _require_unchanged(session, command, site, now)
         announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
             _refuse_held(submission.row)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session
 from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
+from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions.commands import branding_pictures, party_values, signing_links, submissions
@@ -107,6 +109,9 @@ def update(
 
     def decide() -> Submitter:
         submission, submitter = store.lock_submitter_for(session, command.actor, command.id)
+        question = rpc.GetSubmitter(actor=command.actor, id=command.id)
+        seen = partial(queries.submitter, session, question, site, now)
+        require_unchanged(command.expected_state, rpc.GET_SUBMITTER, seen)
         at = store.moment(submission, now)
         announcement = Announcement(
             submission, site, at, trail.actor_data(command.actor), by_api=trail.actor_data(command.actor)

@@ -12,6 +12,7 @@ from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
+from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.bus.outbox import once
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice, PageSize, Removed, Template, iso
@@ -66,6 +67,7 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         require_writer(command.actor)
         row = queries.visible_template(session, command.actor, command.id, lock=True)
         require_owner(command.actor, row)
+        _require_unchanged(session, command, links, now)
         was_archived, before = row.archived_at is not None, store.definition_of(row)
         if not _changed(session, row, command, limits, now):
             return queries.as_template(row, row.documents, links.expiring(now))
@@ -79,13 +81,14 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
     return once(session, rpc.UPDATE, command.request_id, decide)
 
 
-def remove(session: Session, command: rpc.RemoveTemplate, now: datetime) -> Removed:
+def remove(session: Session, command: rpc.RemoveTemplate, links: LinkMaker, now: datetime) -> Removed:
     """Archive, or remove for good. Submissions have their own copy and live on; so do the files, which they use."""
 
     def decide() -> Removed:
         require_writer(command.actor)
         row = queries.visible_template(session, command.actor, command.id, lock=True)
         require_owner(command.actor, row)
+        _require_unchanged(session, command, links, now)
         if command.permanently:
             store.announce(session, TEMPLATE_ARCHIVED, row, {"id": row.id, "archived_at": None})
             session.delete(row)
@@ -95,6 +98,13 @@ def remove(session: Session, command: rpc.RemoveTemplate, now: datetime) -> Remo
         return Removed(id=command.id, archived_at=None if command.permanently else row.archived_at)
 
     return once(session, rpc.REMOVE, command.request_id, decide)
+
+
+def _require_unchanged(
+    session: Session, command: rpc.UpdateTemplate | rpc.RemoveTemplate, links: LinkMaker, now: datetime
+) -> None:
+    question = rpc.GetTemplate(actor=command.actor, id=command.id)
+    require_unchanged(command.expected_state, rpc.GET, lambda: queries.template(session, question, links, now))
 
 
 def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: datetime) -> Template:

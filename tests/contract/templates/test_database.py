@@ -13,6 +13,7 @@ from contracts import links
 from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import TagField
+from contracts.rpc.unchanged import state_of
 from contracts.runtime import migrations
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.lists import finding
@@ -96,7 +97,7 @@ def test_links_in_answers_expire_and_links_in_events_do_not(database: Database) 
     assert document.preview_image_url is not None
     for url, page in ((document.url, None), (document.preview_image_url, 1)):
         link = links.read("for tests", url.split("/")[4])
-        assert link.expires_at == int(NOW.timestamp()) + 3600
+        assert link.expires_at == links.expiry_of_answers(NOW, 3600)
         assert (link.page, link.media_type) == (page, "application/pdf")
         assert link.key.startswith("rendering/")
     assert document.filename == "a_b.pdf"
@@ -154,7 +155,7 @@ def test_a_repeated_request_gets_the_first_answer_and_has_no_further_effect(data
     assert again == first
     assert len(events(database)) == 1
     away = rpc.RemoveTemplate(request_id="gone", actor=ADMIN, id=first.id, permanently=True)
-    assert database.write(commands.remove, away, NOW) == database.write(commands.remove, away, NOW)
+    assert database.write(commands.remove, away, LINKS, NOW) == database.write(commands.remove, away, LINKS, NOW)
     assert len(events(database)) == 2
 
 
@@ -382,11 +383,44 @@ def test_parallel_claims_of_an_external_id_have_one_winner(database: Database) -
     assert listed(database, external_id="wanted").pagination.count == 1
 
 
+def test_what_was_changed_meanwhile_is_neither_changed_nor_removed(database: Database) -> None:
+    """As it is in this transaction: what the gateway has compared may be over by now."""
+    made = create(database)
+    read = state_of(json.loads(rpc.GET.encode(get(database, made.id))))
+    update(database, made, name="Somebody was faster")
+    for change in (lambda: update(database, made, name="Too late", expected_state=read),
+                   lambda: remove(database, made, expected_state=read),
+                   lambda: remove(database, made, permanently=True, expected_state=read)):  # fmt: skip
+        with pytest.raises(ServiceError) as refused:
+            change()
+        assert refused.value.code == "precondition_failed"
+    now = get(database, made.id)
+    assert (now.name, now.archived) == ("Somebody was faster", False)
+    read = state_of(json.loads(rpc.GET.encode(now)))
+    assert update(database, made, name="In time", expected_state=read).name == "In time"
+
+
+def test_one_of_many_who_have_read_the_same_changes_it(database: Database) -> None:
+    made = create(database)
+    read = state_of(json.loads(rpc.GET.encode(get(database, made.id))))
+
+    def change(number: int) -> str:
+        try:
+            return update(database, made, name=f"By {number}", expected_state=read).name
+        except ServiceError as error:
+            return error.code
+
+    with ThreadPoolExecutor(6) as pool:
+        told = sorted(pool.map(change, range(6)))
+    assert told[1:] == ["precondition_failed"] * 5
+    assert get(database, made.id).name == told[0]
+
+
 def test_archiving_twice_is_archiving_once(database: Database) -> None:
     made = create(database)
     assert remove(database, made).archived_at == NOW
     command = rpc.RemoveTemplate(request_id=request_id(), actor=ADMIN, id=made.id)
-    assert database.write(commands.remove, command, NOW + timedelta(days=1)).archived_at == NOW
+    assert database.write(commands.remove, command, LINKS, NOW + timedelta(days=1)).archived_at == NOW
     update(database, made, archived=True)
     assert [one["type"] for one in events(database)] == ["template.created", "template.archived", "template.updated"]
     assert update(database, made, archived=False).archived is False

@@ -1,5 +1,6 @@
 """What helps a receiver that was down, was made later, or changes its secret: on real databases, as the use cases do it."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from contracts.errors import ServiceError
 from contracts.events import Erased
 from contracts.rpc import webhooks as rpc
+from contracts.rpc.unchanged import state_of
 from contracts.runtime.data.background import Done
 from contracts.runtime.data.database import Database
 from services.webhooks import commands, queries
@@ -231,3 +233,28 @@ def test_a_test_is_in_the_log_as_one(database: Database) -> None:
     ]
     assert replay(database, made.id).queued == 2
     assert [each.test for each in deliveries(database, made.id)].count(True) == 1
+
+
+def test_a_webhook_that_was_changed_meanwhile_is_neither_changed_nor_removed(database: Database) -> None:
+    made = new_webhook(database)
+
+    def read() -> str:
+        shown = database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id), NOW)
+        return state_of(json.loads(rpc.GET.encode(shown)))
+
+    def change(expected: str | None, **changes: Any) -> Any:
+        about = {"request_id": f"r{next(numbers)}", "actor": ADMIN, "id": made.id, "expected_state": expected}
+        return database.write(commands.update, rpc.UpdateWebhook(**about, **changes), LATER)
+
+    def remove(expected: str) -> Any:
+        about = {"request_id": f"r{next(numbers)}", "actor": ADMIN, "id": made.id, "expected_state": expected}
+        return database.write(commands.remove, rpc.RemoveWebhook(**about), NOW)
+
+    before = read()
+    change(None, events=["form.viewed"])
+    for late in (lambda: change(before, url="http://127.0.0.1:9/late"), lambda: remove(before)):
+        with pytest.raises(ServiceError) as refused:
+            late()
+        assert refused.value.code == "precondition_failed"
+    assert change(read(), url="http://127.0.0.1:9/in-time").url == "http://127.0.0.1:9/in-time"
+    assert remove(read()).message == "Webhook has been deleted"

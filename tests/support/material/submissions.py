@@ -182,8 +182,8 @@ class Desk:
         command = rpc.api.UpdateSubmission(request_id=uuid7(), actor=actor, id=submission_id, **changes)
         return self.database.write(submissions.update, command, SITE, self.now)
 
-    def remove(self, submission_id: int, actor: Actor = ADMIN, *, permanently: bool = False) -> Any:
-        command = rpc.api.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, permanently=permanently)
+    def remove(self, submission_id: int, actor: Actor = ADMIN, **more: Any) -> Any:
+        command = rpc.api.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, **more)
         return self.database.write(submissions.remove, command, SITE, self.now)
 
     def seal(self, submission_id: int, *, event_id: str | None = None, seal_id: str | None = None) -> DocumentsSealed:

@@ -88,7 +88,7 @@ def update(database: Database, template: Template, actor: Actor = ADMIN, **chang
 
 def remove(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Any:
     command = rpc.RemoveTemplate(request_id=request_id(), actor=actor, id=template.id, **more)
-    return database.write(commands.remove, command, NOW)
+    return database.write(commands.remove, command, LINKS, NOW)
 
 
 def clone(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Template:

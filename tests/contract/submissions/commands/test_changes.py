@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from contracts import links
 from contracts.rpc import submissions as rpc
+from contracts.rpc.unchanged import state_of
 from contracts.types import Account, Actor, Role, SubmissionStatus, iso
 from services.submissions.reading import queries
 from tests.support.material.submissions import (
@@ -18,6 +19,45 @@ from tests.support.material.submissions import (
     template,
     two_signers,
 )
+
+# ---------------------------------------------------------------- only what is still as it was read
+
+
+def test_a_submission_that_was_changed_meanwhile_is_neither_changed_nor_removed(desk: Desk) -> None:
+    """By whoever it was: a signer who opens their form has changed it, too."""
+    made = desk.create()
+
+    def read() -> str:
+        return state_of(json.loads(rpc.api.GET.encode(desk.get(made.id))))
+
+    before = read()
+    desk.view(made.submitters[0].slug or "")
+    for change in (
+        lambda: desk.update(made.id, name="Too late", expected_state=before),
+        lambda: desk.remove(made.id, expected_state=before),
+        lambda: desk.remove(made.id, permanently=True, expected_state=before),
+    ):
+        assert refusal(change).code == "precondition_failed"
+    assert (desk.get(made.id).name, desk.get(made.id).archived) == (made.name, False)
+    assert desk.update(made.id, name="In time", expected_state=read()).name == "In time"
+    assert desk.remove(made.id, expected_state=read()).archived_at is not None
+
+
+def test_a_submitter_who_was_changed_meanwhile_is_not_changed(desk: Desk) -> None:
+    one = desk.create().submitters[0]
+    question = rpc.api.GetSubmitter(actor=ADMIN, id=one.id)
+
+    def read() -> str:
+        shown = desk.database.read(queries.submitter, question, SITE, desk.now)
+        return state_of(json.loads(rpc.api.GET_SUBMITTER.encode(shown)))
+
+    before = read()
+    desk.update_submitter(one.id, name="Somebody was faster")
+    assert refusal(lambda: desk.update_submitter(one.id, name="Too late", expected_state=before)).code == (
+        "precondition_failed"
+    )
+    assert desk.update_submitter(one.id, phone="+14155550123", expected_state=read()).name == "Somebody was faster"
+
 
 # ---------------------------------------------------------------- changing submitters
 
