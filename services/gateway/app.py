@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -100,6 +100,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         identity_provider=_identity_provider(settings, context.outbound),
     )
     interface = OpenApi(settings)
+    api, methods = _api(context, authenticator)
     endpoints: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),
@@ -114,7 +115,8 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         endpoints=endpoints,
         pages=Pages(pages, settings.page_threads),
         is_page=serves,
-        api=_api(context, authenticator),
+        api=api,
+        methods=methods,
     )
     return edge, context
 
@@ -126,8 +128,11 @@ def _identity_provider(settings: Settings, outbound: Outbound) -> IdentityProvid
     return IdentityProvider(provider_settings, outbound, settings.link_secret.get_secret_value(), settings.base_url)
 
 
-def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMiddleware:
-    """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors."""
+def _api(
+    context: GatewayContext, authenticator: Authenticator
+) -> tuple[ConnexionMiddleware, Callable[[str], list[str]]]:
+    """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors; and which methods
+    a path has."""
     document = specification.document(context.settings)
     operations = list(specification.operations(document))
     api = ConnexionMiddleware(
@@ -155,8 +160,9 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
             networks(context.settings.trusted_proxies),
         ),
     )
-    errors.add_handlers(api, specification.methods_of(operations, API))
-    return api
+    methods = specification.methods_of(operations, API)
+    errors.add_handlers(api, methods)
+    return api, methods
 
 
 def _unused() -> None:

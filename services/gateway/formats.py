@@ -1,9 +1,10 @@
-"""Texts with a form of their own: lists of e-mail addresses, points in time, time zones, locales. Refused when wrong, never
-'corrected'."""
+"""Texts with a form of their own: lists of e-mail addresses, points in time, time zones, locales, origins. Refused when wrong,
+never 'corrected'."""
 
 import re
 from datetime import UTC, datetime
 from functools import cache
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from babel import Locale, UnknownLocaleError
@@ -18,6 +19,7 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}")
 _NO_PLACES = frozenset(
     {"Factory", "localtime", "posixrules"}
 )  # in the system's folder of zones, but unknown to browsers
+_USUAL_PORTS = {("http", 80), ("https", 443)}
 _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
 
 
@@ -83,3 +85,19 @@ def parse_locale(text: str) -> str:
         return str(Locale.parse(text.replace("-", "_"))).replace("_", "-")
     except UnknownLocaleError as error:
         raise ValueError("not a known locale") from error
+
+
+def parse_origins(text: str) -> list[str]:
+    """The origins in ``https://app.example.com http://localhost:3000``, each as browsers send it (RFC 6454, 6.2).
+
+    Raises ValueError for anything that no browser would send, and that would never match: a path, a wildcard, capitals, the
+    scheme's usual port.
+    """
+    origins = text.split()
+    for origin in origins:
+        parts = urlsplit(origin)
+        whole = origin == f"{parts.scheme}://{parts.netloc}" and origin == origin.lower() and parts.hostname
+        odd = {"*", "@", "%"} & set(origin) or not origin.isascii() or origin.endswith(":")
+        if parts.scheme not in ("http", "https") or not whole or odd or (parts.scheme, parts.port) in _USUAL_PORTS:
+            raise ValueError(f"{origin} is no origin as browsers send it, such as https://app.example.com")
+    return origins

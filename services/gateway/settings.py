@@ -53,6 +53,10 @@ class Settings(ServiceSettings):
     trusted_proxies: str = Field(
         default="127.0.0.1/32,::1/128", description="comma-separated CIDRs of proxies whose X-Forwarded-For is believed"
     )
+    cors_origins: str = Field(
+        default="",
+        description="origins of other sites whose scripts may call the API, by blanks; empty: none",
+    )
     frame_ancestors: str = Field(
         default="",
         description="sites that may frame signing pages (sources of CSP), where the account says nothing; empty: none",
@@ -194,6 +198,16 @@ class Settings(ServiceSettings):
             },
             any_email=self.identity_provider_any_email,
         )
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _known_origins(cls, value: str) -> str:
+        return " ".join(formats.parse_origins(value))
+
+    @property
+    def cors_origin_list(self) -> list[str]:
+        """Each of ``cors_origins``."""
+        return self.cors_origins.split()
 
     @field_validator("account_time_zone")
     @classmethod

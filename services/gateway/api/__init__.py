@@ -15,6 +15,20 @@ Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 CREATED = frozenset({"users.create", "keys.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""
 
+SECRET = frozenset({"users.api_key", "webhooks.get", "webhooks.search"})
+"""Operations that answer a GET with a secret: no cache, not even the caller's own, is to keep it."""
+
+IF_UNCHANGED = {
+    "templates.update": "templates.get",
+    "templates.remove": "templates.get",
+    "submissions.update": "submissions.get",
+    "submissions.remove": "submissions.get",
+    "submitters.update": "submitters.get",
+    "webhooks.update": "webhooks.get",
+    "webhooks.remove": "webhooks.get",
+}
+"""Operations that take ``If-Match``, with the one that answers the record and its entity tag."""
+
 HEAVY = frozenset(
     {
         *(

@@ -16,6 +16,7 @@ from contracts.rpc.health import PING, Ping, Pong
 from contracts.runtime import process
 from contracts.runtime.monitoring import liveness
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http.answers import error_codes
 from services.gateway.http.openapi import specification
 from services.gateway.settings import Settings
 
@@ -139,19 +140,21 @@ class OpenApi:
 
 
 class Docs:
-    """``/docs``: the OpenAPI document to read and to try with one's key. Swagger UI from its package, nothing from outside."""
+    """``/docs``: the OpenAPI document to read and to try with one's key, and what the codes of errors mean. Swagger UI from its
+    package, nothing from outside."""
 
     def __init__(self) -> None:
         self._files = {name: (_READER / name).read_bytes() for name in _READER_FILES}
-        self._files |= {"start.js": _START, "narrow.css": _NARROW}
+        self._files |= {"start.js": _START, "narrow.css": _NARROW, "errors.css": error_codes.STYLE}
+        self._pages = {"": _PAGE, "errors": error_codes.page()}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         name = scope["path"].removeprefix("/docs").lstrip("/")
         headers = [(b"content-security-policy", _POLICY), (b"cache-control", b"max-age=3600")]
         if scope["path"] == "/docs/":
             await answer(send, 308, b"", headers=[(b"location", b"../docs")])
-        elif not name:
-            await answer(send, 200, _PAGE, b"text/html; charset=utf-8", headers)
+        elif name in self._pages:
+            await answer(send, 200, self._pages[name], b"text/html; charset=utf-8", headers)
         elif name in self._files:
             media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
             await answer(send, 200, self._files[name], media_type.encode(), headers)

@@ -12,6 +12,9 @@ from contracts.errors import ServiceError
 from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe
 from services.gateway.http import errors
+from services.gateway.http.answers.cross_origin import CrossOrigin
+from services.gateway.http.answers.entity_tags import Tagged
+from services.gateway.http.answers.problem_documents import ProblemDocuments
 from services.gateway.http.encodings import Encoding
 from services.gateway.http.exchange import KEY, Exchange, exchange_of
 from services.gateway.settings import MEGABYTE, Settings
@@ -25,6 +28,10 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api"
+API_VERSION = "2026-11-28"
+"""The day since which the interface is as it is: ``docs/api-versions.md`` says what has changed with each."""
+TAGGED_ENDPOINTS = frozenset({"/openapi.json", "/api/openapi.json"})
+"""Endpoints of our own whose answers have an entity tag, as the API's have."""
 FORM_PATHS = frozenset({"/api/attachments"})
 """Paths under ``/api`` that take a form with a file instead of JSON."""
 
@@ -50,16 +57,21 @@ class Edge:
         pages: Application,
         is_page: Callable[[str], bool],
         api: Application,
+        methods: Callable[[str], list[str]],
     ) -> None:
+        """``methods`` tells which ones a path of the API has."""
         self._settings = settings
         self._endpoints = endpoints
         self._pages = pages
         self._is_page = is_page
         self._api = api
+        self._methods = methods
+        self._cross_origin = CrossOrigin(settings.cors_origin_list) if settings.cors_origin_list else None
         self._in_flight = _Memory(settings.max_bodies_in_flight)
         # What needs no key gets half, so that strangers cannot keep the callers out.
         self._of_strangers = _Memory(settings.max_bodies_in_flight // 2, self._in_flight)
         self._common = _common_headers(secure=settings.base_url.startswith("https://"))
+        self._common_of_api = [*self._common, (b"api-version", API_VERSION.encode())]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,16 +85,23 @@ class Edge:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         exchange = exchange_of(scope)
-        written = _Written(send, (b"x-request-id", exchange.request_id.encode()), self._common)
+        is_page = self._is_page(scope["path"])
+        common = self._common if is_page else self._common_of_api
+        written = _Written(send, (b"x-request-id", exchange.request_id.encode()), common)
+        outside = written.send
+        if self._cross_origin is not None and not is_page:
+            outside = self._cross_origin.sending(outside, scope)
         body = _Body(receive, scope["headers"], self._settings, self._in_flight)
         # Connexion rewrites neither, but what is logged is what was asked for.
         method, path = scope["method"], scope["path"]
         try:
-            await self._answer(scope, body, Encoding(written.send, scope["headers"], method).send)
+            encoding = Encoding(outside, scope["headers"], method)
+            await self._answer(scope, body, self._problems(encoding.send, scope).send)
         except Exception as error:
             if written.status:
                 raise
-            await _answer_error(written.send, errors.as_service_error(error), exchange.request_id)
+            problems = self._problems(outside, scope)
+            await _answer_error(problems.send, errors.as_service_error(error), exchange.request_id)
         finally:
             body.forget()
             duration = time.perf_counter() - began
@@ -100,6 +119,9 @@ class Edge:
                 duration_ms=round(duration * 1000, 2),
             )
 
+    def _problems(self, send: Send, scope: Scope) -> ProblemDocuments:
+        return ProblemDocuments(send, scope["headers"], exchange_of(scope).request_id, self._settings.base_url)
+
     async def _answer(self, scope: Scope, body: "_Body", send: Send) -> None:
         path: str = scope["path"]
         if len(path) > _LONGEST_PATH:
@@ -109,16 +131,35 @@ class Edge:
         if (endpoint := self._endpoints.get("/docs" if path.startswith("/docs/") else path)) is not None:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ServiceError("method_not_allowed", "Method not allowed")
+            if path in TAGGED_ENDPOINTS:
+                send = Tagged(send, scope["headers"]).send
             await endpoint(scope, body.receive, send)
         elif self._is_page(path):
             body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
             await self._pages(scope, body.receive, send)
         else:
             _as_api(scope, path)
+            if scope["method"] == "OPTIONS":
+                await self._answer_options(scope, body, send)
+                return
             if scope["path"] in FORM_PATHS:
                 body.limit, body.memory = self._settings.max_file_size + _FORM_OVERHEAD, self._of_strangers
             body.check()
+            if scope["method"] in ("GET", "HEAD"):
+                send = Tagged(send, scope["headers"]).send
             await self._api(scope, body.receive, send)
+
+    async def _answer_options(self, scope: Scope, body: "_Body", send: Send) -> None:
+        """Say which methods a path has, or to a browser whether a script of another site may send what it wants to send. Both
+        need no key: the interface is public."""
+        if self._cross_origin is not None and (answer := self._cross_origin.asked(scope)) is not None:
+            await answer(scope, body.receive, send)
+            return
+        if not (methods := self._methods(scope["path"])):
+            raise ServiceError("not_found", "Not found")
+        headers = [(b"allow", ", ".join(methods).encode())]
+        await send({"type": "http.response.start", "status": 204, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
 
 
 class _Memory:

@@ -20,7 +20,14 @@ SHORTEST = 1024
 _LONG = 64 * 1024  # above, compressing would keep the event loop: it is done in a thread
 _QUALITY = {"br": 4, "gzip": 6}
 _SMALLEST = {"br": 11, "gzip": 9}
-_TEXT = (b"application/json", b"application/javascript", b"application/xml", b"image/svg+xml", b"text/")
+_TEXT = (
+    b"application/json",
+    b"application/problem+json",
+    b"application/javascript",
+    b"application/xml",
+    b"image/svg+xml",
+    b"text/",
+)
 _STREAM = b"text/event-stream"
 
 Message = MutableMapping[str, Any]

@@ -42,7 +42,8 @@ class Exchange:
 
     ``refused`` is what a dry run is refused for by now: the body is what is left without that. ``check_again`` looks the key up
     once more, and raises what the request would be refused with if it came now; ``checked_at`` is when that was done last, by
-    ``time.monotonic``.
+    ``time.monotonic``. ``expected_state`` is the digest of the record that the caller wants to change, if they said which one
+    they have read (``contracts.rpc.unchanged``).
     """
 
     request_id: str
@@ -58,6 +59,7 @@ class Exchange:
     idempotency_key: str | None = None
     claim: Claim | None = None
     refused: ServiceError | None = None
+    expected_state: str | None = None
 
     @property
     def dry_run(self) -> bool:

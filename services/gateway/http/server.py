@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from contracts.errors import ServiceError
+from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe
 from services.gateway.http import errors
+from services.gateway.http.answers.problem_documents import ProblemDocuments
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -43,7 +46,7 @@ _PAUSE_SECONDS = 0.5
 def server(application: Any, settings: Settings) -> "Server":
     """A server of the application on the settings' address."""
     room = room_for(settings)
-    limits = {"room": room, "header_timeout": settings.header_timeout}
+    limits = {"room": room, "header_timeout": settings.header_timeout, "base_url": settings.base_url}
     return Server(
         uvicorn.Config(
             application,
@@ -222,6 +225,7 @@ class _Protocol(HttpToolsProtocol):
 
     room: Room
     header_timeout: float
+    base_url: str
     _head_is_due: asyncio.TimerHandle | None = None
     _in_head = False
     _without_body = 0
@@ -232,7 +236,7 @@ class _Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > self.room.limit:
-            self.app = _full
+            self.app = partial(_full, base_url=self.base_url)
             self.header_timeout = min(self.header_timeout, REFUSED_SECONDS)
         self._expect_head()
 
@@ -290,6 +294,11 @@ class _Protocol(HttpToolsProtocol):
         self.transport.write_eof()
         self._head_is_due = self.loop.call_later(REFUSED_SECONDS, self.transport.close)
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP in the form that all errors have."""
+        self.transport.write(_refusal(ServiceError("bad_request", msg)))
+        self.transport.close()
+
     def _expect_head(self) -> None:
         self._head_is_due = self.loop.call_later(self.header_timeout, self._give_up)
 
@@ -307,25 +316,35 @@ class _Protocol(HttpToolsProtocol):
 
 
 def _too_large_a_head() -> bytes:
-    refusal = ServiceError("head_too_large", f"The head of the request is larger than {HEAD_LIMIT // 1024} KB")
-    status, more, body = errors.answer(refusal, "")
-    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **more}
+    return _refusal(ServiceError("head_too_large", f"The head of the request is larger than {HEAD_LIMIT // 1024} KB"))
+
+
+def _refusal(error: ServiceError) -> bytes:
+    """Return the whole answer to a request of which nothing is known yet; the connection is closed after it."""
+    identifier = uuid7()
+    status, more, body = errors.answer(error, identifier)
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), "X-Request-Id": identifier}
+    headers |= {**more, "Connection": "close"}
     lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
     return STATUS_LINE[status] + lines.encode() + b"\r\n" + body
 
 
-async def _full(_scope: Any, receive: Any, send: Any) -> None:
+async def _full(scope: Any, receive: Any, send: Any, *, base_url: str) -> None:
     # What lies there unread when a connection is closed makes a reset of it.
     with suppress(TimeoutError):
         async with asyncio.timeout(REFUSED_SECONDS):
             while (await receive()).get("more_body"):
                 pass
-    status, more, body = errors.answer(ServiceError("unavailable", "Too many connections, try again in a moment"), "")
+    identifier = uuid7()
+    refusal = ServiceError("unavailable", "Too many connections, try again in a moment")
+    status, more, body = errors.answer(refusal, identifier)
     headers = [
+        (b"x-request-id", identifier.encode()),
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
         *((name.lower().encode(), value.encode()) for name, value in more.items()),
     ]
+    send = ProblemDocuments(send, scope["headers"], identifier, base_url).send
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

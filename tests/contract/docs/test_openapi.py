@@ -16,6 +16,7 @@ from contracts.events import REGISTRY
 from contracts.rpc.submissions import api as rpc
 from contracts.types import Role
 from services.gateway import api
+from services.gateway.http.answers.problem_documents import MEDIA_TYPE, problem_document
 from services.gateway.http.openapi import schemas, specification
 from services.gateway.rights import EVERY_SCOPE
 from services.templates.rules.field_list import CONDITION_ACTIONS
@@ -136,6 +137,8 @@ def test_every_operation_promises_the_errors_it_can_give(operation: specificatio
         if not status.startswith("2"):
             content = resolved(response)["content"]["application/json"]
             assert content["schema"] == resolved(DOCUMENT["components"]["schemas"]["Error"])
+            problem = resolved(response)["content"][MEDIA_TYPE]["schema"]["properties"]
+            assert set(problem) == {*content["schema"]["properties"], "type", "title", "detail", "instance"}
 
 
 @BY_ID
@@ -145,6 +148,16 @@ def test_every_operation_that_changes_something_takes_an_idempotency_key(operati
     changes = operation.method != "get" and not operation.id.startswith("tools.")
     assert ("Idempotency-Key" in names) == changes
     assert ("409" in operation.definition["responses"]) == changes
+
+
+@BY_ID
+def test_what_takes_if_match_says_so(operation: specification.Operation) -> None:
+    names = [resolved(parameter)["name"] for parameter in operation.definition.get("parameters", [])]
+    taken = operation.id in api.IF_UNCHANGED
+    assert ("If-Match" in names, "412" in operation.definition["responses"]) == (taken, taken)
+    if taken:
+        (reading,) = [other for other in OPERATIONS if other.id == api.IF_UNCHANGED[operation.id]]
+        assert (reading.path, reading.method) == (operation.path, "get")
 
 
 @BY_ID
@@ -175,6 +188,9 @@ def test_every_operation_is_explained_and_shown(operation: specification.Operati
             example = shown["content"]["application/json"]["example"]
             assert STATUS.get(example["code"]) == int(status) if status != "default" else 500
             assert status != "422" or example["details"]
+            problem = dict(shown["content"][MEDIA_TYPE]["example"])
+            asked = problem["request_id"]
+            assert problem == problem_document(example, STATUS[example["code"]], asked, "https://sign.example.com")
 
 
 @BY_ID

@@ -167,3 +167,46 @@ def test_a_long_text_is_refused_at_once(text: str) -> None:
     """Blanks in the middle of a date took minutes, in which the gateway answered nobody."""
     for check in (formats.is_moment, is_email, formats.is_email_list, is_web_url):
         assert not check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "https://app.example.com",
+        " https://app.example.com\thttp://localhost:3000\nhttps://xn--bcher-kva.example:8443 ",
+        "http://[::1]:8080 http://127.0.0.1:5173 http://a.example:443 https://a.example:80",
+    ],
+)
+def test_origins_as_browsers_send_them(text: str) -> None:
+    assert formats.parse_origins(text) == text.split()
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "https://*.example.com",
+        "null",
+        "app.example.com",
+        "//app.example.com",
+        "https://app.example.com/",
+        "https://app.example.com/path",
+        "https://app.example.com?x",
+        "https://App.example.com",
+        "HTTPS://app.example.com",
+        "https://user@app.example.com",
+        "https://app.example.com:443",
+        "http://app.example.com:80",
+        "https://app.example.com:",
+        "https://app.example.com:99999",
+        "https://bücher.example",
+        "https://a%2eb.example",
+        "https://",
+        "ftp://app.example.com",
+        "https://[::1",
+    ],
+)
+def test_what_no_browser_sends_is_no_origin(origin: str) -> None:
+    with pytest.raises(ValueError, match=r"origin|Invalid|Port"):
+        formats.parse_origins(f"https://good.example {origin}")

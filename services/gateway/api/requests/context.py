@@ -63,6 +63,8 @@ class GatewayContext:
             values["actor"] = actor(exchange)
         if "request_id" in request.model_fields:
             values["request_id"] = exchange.claim.request_id if exchange.claim else str(uuid.uuid4())
+        if exchange.expected_state is not None and "expected_state" in request.model_fields:
+            values["expected_state"] = exchange.expected_state
         return await self.bus.call_json_async(rpc, _valid(request, values))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The innermost layer: calls the handler of the operation that Connexion found, and writes its answer."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -9,11 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from contracts.errors import ServiceError
+from contracts.errors import ServiceError, invalid
+from contracts.rpc.unchanged import changed, state_of
 from contracts.runtime.bus.caller import acting_for
 from services.gateway import api
-from services.gateway.api.requests import repeats
+from services.gateway.api.requests import next_page, repeats
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http.answers import entity_tags
 from services.gateway.http.connexion_import import ROUTING_CONTEXT
 from services.gateway.http.exchange import Download, Exchange, exchange_of, invalid_with
 from services.gateway.http.shares import Shares
@@ -44,7 +46,10 @@ class Dispatch:
         if isinstance(exchange.answer, Download):
             await self._send_file(send, exchange.answer)
         else:
-            await _send_json(send, 201 if operation in api.CREATED else 200, exchange.answer)
+            headers = next_page.header(exchange.answer, scope, self._context.settings.base_url)
+            if operation in api.SECRET:
+                headers.append((b"cache-control", b"no-store"))
+            await _send_json(send, 201 if operation in api.CREATED else 200, exchange.answer, headers)
 
     async def _answer(self, exchange: Exchange) -> Any:
         if exchange.actor is None:
@@ -58,13 +63,34 @@ class Dispatch:
     async def _handled(self, exchange: Exchange, caller: str) -> Any:
         if exchange.check_again and time.monotonic() - exchange.checked_at > _CHECKED_FOR:
             await exchange.check_again()
-        handle = self._handlers[exchange.operation]
+
+        async def handle(context: GatewayContext, exchange: Exchange) -> Any:
+            await self._compare(exchange)
+            return await self._handlers[exchange.operation](context, exchange)
+
         with acting_for(caller):
             if exchange.dry_run:
                 return await _tried(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]
             whose = repeats.of_caller(exchange)
             return await repeats.once(self._context, exchange, whose, content, lambda: handle(self._context, exchange))
+
+    async def _compare(self, exchange: Exchange) -> None:
+        """Refuse a change of a record that is not the one that the caller has read, if they say which (``If-Match``)."""
+        assert exchange.request is not None
+        wanted = ",".join(exchange.request.headers.getlist("if-match"))
+        if not wanted or exchange.request.method in ("GET", "HEAD"):
+            return
+        if (read := api.IF_UNCHANGED.get(exchange.operation)) is None:
+            raise invalid("If-Match cannot be checked for this operation", "If-Match", "cannot be checked here")
+        question = Exchange(
+            exchange.request_id, read, exchange.actor, exchange.key, arguments={"id": exchange.arguments["id"]}
+        )
+        answer = await self._handlers[read](self._context, question)
+        if not entity_tags.names(wanted, entity_tags.entity_tag(orjson.dumps(answer))):
+            raise changed()
+        if wanted.strip() != "*":
+            exchange.expected_state = state_of(answer)
 
     async def _send_file(self, send: Send, file: Download) -> None:
         """Each piece is read when the one before it is on its way: a slow client holds no thread, and little memory."""
@@ -108,8 +134,8 @@ def _piece(chunks: Iterator[bytes]) -> bytes:
     return b"".join(collected)
 
 
-async def _send_json(send: Send, status: int, answer: Any) -> None:
+async def _send_json(send: Send, status: int, answer: Any, more: Sequence[tuple[bytes, bytes]]) -> None:
     body = orjson.dumps(answer)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -88,7 +88,8 @@ def operations(specification: dict[str, Any]) -> Iterator[Operation]:
 
 
 def methods_of(operations: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
-    """A function that tells which methods there are for a path below ``prefix``; HEAD comes with GET, PATCH with PUT."""
+    """A function that tells which methods there are for a path below ``prefix``, none where there is no such path; HEAD comes
+    with GET, PATCH with PUT, OPTIONS with all."""
     beside = {"get": ["GET", "HEAD"], "put": ["PUT", "PATCH"]}
     patterns = [
         (
@@ -99,7 +100,8 @@ def methods_of(operations: Iterable[Operation], prefix: str) -> Callable[[str], 
     ]
 
     def methods(path: str) -> list[str]:
-        return sorted({name for pattern, names in patterns if pattern.fullmatch(path) for name in names})
+        found = {name for pattern, names in patterns if pattern.fullmatch(path) for name in names}
+        return sorted({*found, "OPTIONS"}) if found else []
 
     return methods
 

@@ -253,7 +253,7 @@ def test_what_is_wrong_is_refused_before_any_service_is_asked(gateway: Gateway) 
         assert set(answer.json()) <= {"error", "code", "details", "status"}
     assert gateway.ask("GET", "/templates", query=b"fodler=x").status == 422
     assert gateway.ask("POST", "/attachments", {}, headers={"content-type": "application/json"}).status == 415
-    assert gateway.ask("POST", "/templates", {}).headers["allow"] == "GET, HEAD"
+    assert gateway.ask("POST", "/templates", {}).headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_nothing_is_left_of_files_that_no_service_took(gateway: Gateway, tmp_path: Path) -> None:

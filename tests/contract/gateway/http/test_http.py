@@ -372,7 +372,7 @@ def test_every_answer_has_its_headers(gateway: RunningGateway) -> None:
         assert "frame-ancestors" in headers["Content-Security-Policy"]
         assert headers["X-Request-Id"] not in ("", "bad id \u00e9")
         assert "Server" not in headers
-    assert gateway.call("GET", "/api/user").headers["Cache-Control"] == "no-store"
+    assert gateway.call("GET", "/nothing").headers["Cache-Control"] == "no-store"
 
 
 def test_the_document_and_its_reader_need_nobody_else(gateway: RunningGateway) -> None:

@@ -83,6 +83,7 @@ def edge(**more: Any) -> Edge:
         pages=Pages(flask_pages(), 2),
         is_page=serves,
         api=api,
+        methods=lambda path: ["GET", "OPTIONS"] if path == "/api/templates" else [],
     )
 
 

@@ -1,0 +1,115 @@
+"""What each code of an error means: for problem documents, for ``/docs/errors``, and in the words of ``docs/errors.md``."""
+
+import html
+import re
+from typing import NamedTuple
+
+PAGE = "/docs/errors"
+"""The path of the page that the ``type`` of a problem document leads to."""
+
+STYLE = b"""body {
+  color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 44rem; padding: 0 1rem;
+}
+h2 { font-size: 1.1rem; margin: 2rem 0 0.5rem; }
+p { margin: 0.25rem 0; }
+:target { outline: 2px solid; outline-offset: 0.5rem; }"""
+
+
+class Meaning(NamedTuple):
+    """``title`` is the same for every error of the code. ``when`` and ``advice`` may have `code` in them."""
+
+    title: str
+    when: str
+    advice: str
+
+
+MEANINGS = {
+    "bad_request": Meaning(
+        "The request cannot be read",
+        "The body is not JSON, or cannot be read",
+        "Send it right; repeating does not help",
+    ),
+    "unauthenticated": Meaning(
+        "The API key is missing or not valid",
+        "`X-Auth-Token` is missing, not known, replaced by a newer key, or its user is archived",
+        "Get a key from an admin",
+    ),
+    "forbidden": Meaning("This may not be done", "The role of the user may not do this", "Ask an admin"),
+    "not_found": Meaning(
+        "There is no such thing",
+        "There is no such record or path, or the caller may not see it; a signing link that was replaced, with `state` "
+        "`replaced`, `wrong_recipient`, `delegated` or `handed_on` in `details`",
+        "Of a signing link: ask the sender",
+    ),
+    "method_not_allowed": Meaning(
+        "The path has other methods", "The path has other methods: header `Allow`", "Use one of those"
+    ),
+    "timeout": Meaning("The request did not arrive in time", "The request did not arrive in time", "Send it again"),
+    "conflict": Meaning(
+        "Something else was done before",
+        "The `Idempotency-Key` was used for another request, or the record was changed at the same time",
+        "A new key for a new request; else read the record and decide again",
+    ),
+    "changed_meanwhile": Meaning(
+        "What is to be signed has changed",
+        "What a signer is about to sign is no longer what they were shown; `details` name what has changed (signing page only)",
+        "Open the form again and look",
+    ),
+    "precondition_failed": Meaning(
+        "The record has changed since it was read",
+        "The record is no longer the one that `If-Match` names; nothing was changed",
+        "Read it again, decide again, and send the new `ETag`",
+    ),
+    "too_large": Meaning(
+        "Something is too large",
+        "A file or the request is over a limit of the installation; the sentence names it",
+        "Send less",
+    ),
+    "head_too_large": Meaning(
+        "The head of the request is too large",
+        "The head of the request (path and headers) is over 32 KB; the connection is closed",
+        "Send a smaller one",
+    ),
+    "unsupported_media_type": Meaning(
+        "The body is of another type",
+        "A form is wanted and something else was sent, or its encoding is not known",
+        "Send what the interface says",
+    ),
+    "invalid": Meaning(
+        "Something in the request does not hold",
+        "Something in the request does not hold; nothing was changed",
+        "`details` says what",
+    ),
+    "rate_limited": Meaning(
+        "Too many requests", "Too many tries, or too soon", "Wait for the seconds in `Retry-After`"
+    ),
+    "internal": Meaning(
+        "A fault of ours",
+        "A fault of ours; it is logged under `request_id`",
+        "Tell the operator; repeat with the same `Idempotency-Key`",
+    ),
+    "unavailable": Meaning(
+        "Not available for the moment",
+        "A service does not answer in time",
+        "Repeat after `Retry-After` seconds, with the same `Idempotency-Key`",
+    ),
+}
+
+
+def page() -> bytes:
+    """Return the page that says of each code what it means, as HTML with an anchor each."""
+    sections = "".join(
+        f'<section id="{code}"><h2><code>{code}</code> {_as_html(meaning.title)}</h2>'
+        f"<p>{_as_html(meaning.when)}.</p><p>{_as_html(meaning.advice)}.</p></section>"
+        for code, meaning in MEANINGS.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<title>Errors of the Countersign API</title><link rel="stylesheet" href="errors.css"></head>'
+        f"<body><main><h1>Errors</h1>{sections}</main></body></html>"
+    ).encode()
+
+
+def _as_html(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
