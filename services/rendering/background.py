@@ -87,6 +87,8 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             schedule=asking.schedule,
             concurrency=providers_at_once,
             on_park=certsign_work.give_up,
+            on_claimed=asking.claimed,
+            synced_claims=True,
         ),
         due_work(
             "confirm at providers",
@@ -141,10 +143,10 @@ def sweep(database: Database, blobs: BlobStore) -> None:
         for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, results):
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)
-    for certsign in database.read(certsigning.over, without_leaps(LIMIT) - LIMIT):
-        for key in certsigning.prepared_keys(certsign):
+    if ended := database.read(certsigning.over, without_leaps(LIMIT) - LIMIT):
+        for key in (key for certsign in ended for key in certsigning.prepared_keys(certsign)):
             blobs.delete(key)
-        database.write(certsigning.forget, certsign.id)
+        database.write(certsigning.forget, [certsign.id for certsign in ended])
     for waiting in database.read(seals.without_stamps, without_leaps(LIMIT) - seals.GIVEN_UP_AFTER):
         for key in database.write(seals.give_up, waiting.id, now()):
             blobs.delete(key)

@@ -50,6 +50,16 @@ class Prepared:
     assurance: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Begun:
+    """What an attempt begins with: the seal ``job`` that waits for it, the documents that were prepared so far. ``numbered``:
+    it may prepare files under the row's ``preparation``, which no other attempt has."""
+
+    job: SealJob | None
+    signings: Sequence[CertsignSigning]
+    numbered: bool = False
+
+
 # --- reading --------------------------------------------------------------------------------------------------------------
 
 
@@ -58,15 +68,18 @@ def job(session: Session, job_id: int) -> CertsignJob | None:
     return session.get(CertsignJob, job_id)
 
 
-def begun(session: Session, row: CertsignJob) -> tuple[SealJob | None, list[CertsignSigning]]:
-    """The seal job that waits for it, and the documents that were prepared so far."""
-    return session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id)
+def begun(session: Session, row: CertsignJob) -> Begun:
+    """What an attempt of the row begins with."""
+    return Begun(session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id))
 
 
 def done(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
     """The provider's part of a seal job, with its documents where it has ended."""
-    row = job(session, job_id)
-    return row, signings(session, job_id) if row is not None and row.state == "done" else []
+    of_it = sa.and_(CertsignSigning.job_id == CertsignJob.id, CertsignJob.state == "done")
+    query = sa.select(CertsignJob, CertsignSigning).outerjoin(CertsignSigning, of_it).where(CertsignJob.id == job_id)
+    rows = session.execute(query.order_by(CertsignSigning.number)).all()
+    found = [row.CertsignSigning for row in rows if row.CertsignSigning is not None]
+    return (rows[0].CertsignJob, found) if rows else (None, [])
 
 
 def signings(session: Session, job_id: int) -> list[CertsignSigning]:
@@ -152,8 +165,7 @@ def take_turn(session: Session, settings_mark: str, process: str, now: datetime,
 
 def is_known_to_work(session: Session, settings_mark: str) -> bool:
     """Return whether these settings were shown to work, and not refused since."""
-    trial = session.get(CertsignTrial, settings_mark)
-    return trial is not None and trial.works
+    return bool(session.scalar(sa.select(CertsignTrial.works).where(CertsignTrial.settings_mark == settings_mark)))
 
 
 def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool, problem: str | None = None) -> None:
@@ -203,12 +215,29 @@ def begin(session: Session, job_id: int, request: SealRequest, request_id: str |
     session.add(row)
 
 
+def claimed(session: Session, rows: Sequence[CertsignJob]) -> dict[tuple[int, int], Begun]:
+    """Runs in the transaction that claims rows, so that their attempts have no need of ones of their own: what each begins
+    with, by the row's id and the number of the attempt.
+
+    Where no files are prepared yet it notes down that some are about to be, under another number than any attempt before, so
+    that they are found whatever is killed, and nobody writes over them."""
+    ids = [row.id for row in rows]
+    jobs = {job.id: job for job in session.scalars(sa.select(SealJob).where(SealJob.id.in_(ids)))}
+    found = {}
+    for row in rows:
+        unprepared = row.prepared_for is None
+        if unprepared:
+            row.preparation += 1
+        found[row.id, row.attempts] = Begun(
+            jobs.get(row.id), [] if unprepared else signings(session, row.id), numbered=unprepared
+        )
+    return found
+
+
 def begin_preparation(session: Session, attempt: CertsignJob) -> CertsignJob:
-    """Note down that files are about to be prepared, so that they are found whatever is killed; those before are void."""
-    row = _held(session, attempt)
-    row.preparation += 1
-    row.prepared_for = row.assurance = None
-    _forget_permission(row)
+    """Note down that files are about to be prepared in place of others, which are void."""
+    voided = {"preparation": CertsignJob.preparation + 1, "prepared_for": None, "assurance": None}
+    row = _changed(session, attempt, {**voided, **_NO_PERMISSION})
     session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == row.id))
     return row
 
@@ -217,54 +246,44 @@ def keep_prepared(
     session: Session, attempt: CertsignJob, prepared: Prepared, settings_mark: str
 ) -> tuple[CertsignJob, bool]:
     """The files are what will be signed, from now on, with settings that are about to be tried; whether these are known to
-    work."""
-    row = _held(session, attempt)
-    row.settings_mark = settings_mark
-    row.prepared_for, row.assurance = dict(prepared.prepared_for), dict(prepared.assurance)
+    work. A permission is another one than any before."""
+    kept = {"prepared_for": dict(prepared.prepared_for), "assurance": dict(prepared.assurance)}
+    row = _changed(session, attempt, {**kept, "settings_mark": settings_mark, **_NO_PERMISSION})
     session.add_all(prepared.signings)
     return row, is_known_to_work(session, settings_mark)
 
 
 def note_settings(session: Session, attempt: CertsignJob, settings_mark: str) -> CertsignJob:
     """Note down which settings are about to be tried."""
-    row = _held(session, attempt)
-    row.settings_mark = settings_mark
-    return row
+    return _changed(session, attempt, {"settings_mark": settings_mark})
 
 
 def note_refusal(session: Session, attempt: CertsignJob, reason: str) -> None:
     """The provider refused these settings and counts that: they are not tried again, by whichever submission."""
-    row = _held(session, attempt)
-    row.counted, row.last_error = True, reason
+    _changed(session, attempt, {"counted": True, "last_error": reason})
 
 
 def keep_grant(session: Session, attempt: CertsignJob, grant: str, until: datetime) -> CertsignJob:
     """The provider permits what was asked; ``grant`` is sealed."""
-    row = _held(session, attempt)
-    row.grant, row.grant_until, row.session, row.session_until = grant, until, None, None
-    return row
+    permission = {"grant": grant, "grant_until": until, "session": None, "session_until": None}
+    return _changed(session, attempt, permission)
 
 
 def keep_session(session: Session, attempt: CertsignJob, provider_session: str, until: datetime) -> CertsignJob:
     """The provider wants to be asked later, with this ``provider_session``, which is sealed."""
-    row = _held(session, attempt)
-    row.session, row.session_until = provider_session, until
-    return row
+    return _changed(session, attempt, {"session": provider_session, "session_until": until})
 
 
 def begin_authorization(session: Session, attempt: CertsignJob) -> CertsignJob:
     """The permission is worth nothing any more: ask for another one."""
-    row = _held(session, attempt)
-    _forget_permission(row)
-    return row
+    return _changed(session, attempt, _NO_PERMISSION)
 
 
 def keep_signatures(
     session: Session, attempt: CertsignJob, signatures: Mapping[int, bytes], now: datetime
 ) -> CertsignJob:
     """These signatures, which were verified, by the numbers of their documents. None takes another's place."""
-    row = _held(session, attempt)
-    _forget_permission(row)
+    row = _changed(session, attempt, _NO_PERMISSION)
     _keep(session, row, signatures, now)
     return row
 
@@ -277,16 +296,28 @@ def finish(
     if (row.preparation, row.authorization) != (attempt.preparation, attempt.authorization):
         row.make_due(now)
         return
-    _keep(session, row, signatures, now)
-    row.failure, row.order = None, None
-    _forget_permission(row)
-    _tell(session, row, CertsignStatus.SIGNED, now)
-    _go_on(session, row, now)
+    with session.no_autoflush:  # the row is written once
+        _keep(session, row, signatures, now)
+        row.failure, row.order = None, None
+        _forget_permission(row)
+        _tell(session, row, CertsignStatus.SIGNED, now)
+        _go_on(session, row, now)
 
 
-def wait(session: Session, row: CertsignJob, failure: str, now: datetime, *, away: bool = False) -> None:
-    """The provider did not do it, and will be asked again: say so. ``away``: it did not even tell its certificate."""
+def wait(
+    session: Session,
+    row: CertsignJob,
+    failure: str,
+    now: datetime,
+    *,
+    away: bool = False,
+    unused: int | None = None,
+) -> None:
+    """The provider did not do it, and will be asked again: say so. ``away``: it did not even tell its certificate. ``unused``:
+    nothing was prepared under this number, so the next attempt has the same."""
     row.failure, row.away = failure, away
+    if unused is not None and row.preparation == unused:
+        row.preparation -= 1
     if row.state != "due":
         return  # it was the last attempt
     _tell(session, row, CertsignStatus.PENDING, now, row.last_error, row.next_attempt_at)
@@ -362,11 +393,12 @@ def erase(session: Session, submission_id: int, now: datetime) -> list[str]:
     return keys
 
 
-def forget(session: Session, job_id: int) -> None:
-    """Nothing is left of a job's files. That and when the provider signed stays known for as long as the seal job is."""
-    session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == job_id))
+def forget(session: Session, job_ids: Sequence[int]) -> None:
+    """Nothing is left of the files of these jobs. That and when the provider signed stays known for as long as the seal job
+    is."""
+    session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id.in_(job_ids)))
     cleared = {"preparation": 0, "order": None, "prepared_for": None, "assurance": None, "settings_mark": None}
-    session.execute(sa.update(CertsignJob).where(CertsignJob.id == job_id).values(**cleared))
+    session.execute(sa.update(CertsignJob).where(CertsignJob.id.in_(job_ids)).values(**cleared))
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------------
@@ -376,23 +408,51 @@ def _named(session: Session, seal_id: str) -> CertsignJob | None:
     return session.scalar(sa.select(CertsignJob).where(CertsignJob.seal_id == seal_id).with_for_update())
 
 
-def _held(session: Session, attempt: CertsignJob) -> CertsignJob:
-    """The row as it is, locked. Raises TakenOver when it is not this attempt's any more."""
-    row = session.scalar(sa.select(CertsignJob).where(CertsignJob.id == attempt.id).with_for_update())
-    if (
-        row is None
-        or row.state != "due"
-        or (row.attempts, row.preparation) != (attempt.attempts, attempt.preparation)
-        or row.authorization != attempt.authorization
-    ):
+_NO_PERMISSION: dict[str, Any] = {
+    "authorization": CertsignJob.authorization + 1,
+    "grant": None,
+    "grant_until": None,
+    "session": None,
+    "session_until": None,
+}
+"""The next request is another one."""
+
+_SIGNED = (
+    sa.update(CertsignSigning)
+    .where(
+        CertsignSigning.job_id == sa.bindparam("of_job"),
+        CertsignSigning.number == sa.bindparam("of_number"),
+        CertsignSigning.signature.is_(None),
+    )
+    .values(signature=sa.bindparam("given"), signed_at=sa.bindparam("at"))
+    .execution_options(synchronize_session=False)
+)
+
+
+def _changed(session: Session, attempt: CertsignJob, values: Mapping[str, Any]) -> CertsignJob:
+    """Change the row, in one statement, while it is this attempt's; returns it as it is then. Raises TakenOver when it is
+    not."""
+    this = (
+        CertsignJob.id == attempt.id,
+        CertsignJob.state == "due",
+        CertsignJob.attempts == attempt.attempts,
+        CertsignJob.preparation == attempt.preparation,
+        CertsignJob.authorization == attempt.authorization,
+    )
+    change = sa.update(CertsignJob).where(*this).values(values).returning(CertsignJob)
+    row = session.scalars(change.execution_options(synchronize_session=False)).first()
+    if row is None:
         raise TakenOver(f"job {attempt.id}, attempt {attempt.attempts}")
     return row
 
 
 def _keep(session: Session, row: CertsignJob, signatures: Mapping[int, bytes], now: datetime) -> None:
-    for number, signature in signatures.items():
-        this = (CertsignSigning.job_id == row.id, CertsignSigning.number == number, CertsignSigning.signature.is_(None))
-        session.execute(sa.update(CertsignSigning).where(*this).values(signature=signature, signed_at=now))
+    signed = [
+        {"of_job": row.id, "of_number": number, "given": signature, "at": now}
+        for number, signature in signatures.items()
+    ]
+    if signed:
+        session.connection().execute(_SIGNED, signed)
 
 
 def _forget_permission(row: CertsignJob) -> None:
@@ -405,10 +465,13 @@ def _forget_signings(session: Session, row: CertsignJob) -> None:
     session.execute(sa.delete(CertsignSigning).where(CertsignSigning.job_id == row.id))
 
 
+_OF_ATTEMPTS = ("leased_until", "leased_by", "finished_at")
+
+
 def _go_on(session: Session, row: CertsignJob, now: datetime) -> None:
-    waiting_job = session.scalar(sa.select(SealJob).where(SealJob.id == row.id).with_for_update())
-    if waiting_job is not None and waiting_job.state == domain.WAITING:
-        waiting_job.make_due(now)
+    waits = sa.update(SealJob).where(SealJob.id == row.id, SealJob.state == domain.WAITING)
+    due = {"state": "due", "attempts": 0, "next_attempt_at": now, **dict.fromkeys(_OF_ATTEMPTS)}
+    if session.scalar(waits.values(**due).returning(SealJob.id).execution_options(synchronize_session=False)):
         leave_work(session, SealJob.__tablename__)
 
 

@@ -286,7 +286,8 @@ class DueWork(Loop):
     After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
     ``on_claimed`` runs in the transaction that claims rows, ``on_written`` in the one that writes their outcomes, after their
-    own records.
+    own records. A claim may be undone by a power cut while its attempts go on, unless ``synced_claims``: for an ``on_claimed``
+    that notes what attempts rely on.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
@@ -316,6 +317,7 @@ class DueWork(Loop):
         on_claimed: RecordAll | None = None,
         on_written: RecordAll | None = None,
         scheduled: bool = False,
+        synced_claims: bool = False,
     ) -> None:
         super().__init__(name)
         self._database = database
@@ -328,7 +330,7 @@ class DueWork(Loop):
         self._concurrency = concurrency
         self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
         self._on_park, self._on_claimed, self._on_written = on_park, on_claimed, on_written
-        self._scheduled = scheduled
+        self._scheduled, self._synced_claims = scheduled, synced_claims
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
         self._writing = threading.Lock()
@@ -404,7 +406,10 @@ class DueWork(Loop):
         """Looks before it claims, unless it was hinted that there is something: on SQLite a transaction that may write makes
         every other writer wait, for nothing."""
         pause = 0.0 if hinted else self._database.read(self._seconds_until_due, limit, changes)
-        return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
+        if pause > 0:
+            return [], pause
+        write = self._database.write if self._synced_claims else self._database.write_unsynced
+        return write(self._claim, limit)
 
     def _seconds_until_due(self, session: Session, limit: int, changes: int | None) -> float:
         times = self._times()

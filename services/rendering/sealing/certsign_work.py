@@ -25,7 +25,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.rendering import certsigning, commands
-from services.rendering.certsigning import CERTIFICATE_CHANGED, NotAgain, Prepared, TakenOver
+from services.rendering.certsigning import CERTIFICATE_CHANGED, Begun, NotAgain, Prepared, TakenOver
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import CertsignJob, CertsignSigning
 from services.rendering.protocol import Signatory
@@ -85,11 +85,12 @@ class _Later(Exception):
 
 
 class _Away(Exception):
-    """The provider did not even tell its certificate: when it does again, whoever waits for it need not wait any longer."""
+    """The provider did not even tell its certificate: when it does again, whoever waits for it need not wait any longer.
+    ``unused``: the number of a preparation that was not begun."""
 
-    def __init__(self, failed: ProviderFailed) -> None:
+    def __init__(self, failed: ProviderFailed, unused: int | None) -> None:
         super().__init__(failed)
-        self.failed = failed
+        self.failed, self.unused = failed, unused
 
 
 class _Rows(Rows[CertsignJob]):
@@ -116,15 +117,18 @@ class _Rows(Rows[CertsignJob]):
 
 @dataclass(frozen=True)
 class _Run:
-    """An attempt, with what it knows: ``row`` as it is now, ``signings`` as they were when it began. ``works``: the settings
-    were known to work when ``row`` was written; else nobody knows."""
+    """An attempt, with what it knows: ``row`` as it is now, ``signings`` as they were when it began. ``numbered``: files may be
+    prepared under the row's ``preparation``. ``works``: the settings were known to work when ``row`` was written; else nobody
+    knows. ``signed``: what the parties signed, where it was read already."""
 
     row: CertsignJob
     request: SealRequest
     settings: CertsignSettings
     provider: CertificateProvider
     signings: Sequence[CertsignSigning]
+    numbered: bool = False
     works: bool = False
+    signed: comparing.Signed | None = None
 
     def at(self, row: CertsignJob) -> "_Run":
         return self if row is self.row else replace(self, row=row, works=False)
@@ -151,9 +155,14 @@ class CertsignWork:
         self._signatures = Signatures(self._rows, workshop.renderer, self._secret)
         self._preparing = threading.BoundedSemaphore(busy)
         self._trying, self._process = _Trying(), str(uuid4())
+        self._claimed: dict[tuple[int, int], Begun] = {}
         self.schedule = domain.schedule_at_providers(timedelta(hours=settings.certsign_retry_hours))
 
     # --- an attempt
+
+    def claimed(self, session: Session, rows: Sequence[CertsignJob]) -> None:
+        """Runs in the transaction that claims rows, which must be on the disk before their attempts begin."""
+        self._claimed |= certsigning.claimed(session, rows)
 
     def attempt(self, row: CertsignJob) -> Outcome:
         """One attempt, from where the one before it ended. The last signatures are written down with its outcome."""
@@ -162,7 +171,7 @@ class CertsignWork:
         except _Later as later:
             return Retry("the provider is at work", after=later.after, counts=False)
         except _Away as away:
-            return _failed_at_provider(away.failed, row, self.schedule, away=True)
+            return _failed_at_provider(away.failed, row, self.schedule, away=away)
         except PermissionVoid as void:
             again = ProviderFailed(void.failed.code, void.failed.message, retryable=True)
             return _failed_at_provider(again, row, self.schedule)
@@ -177,7 +186,8 @@ class CertsignWork:
         return Done(record=lambda session, due: certsigning.finish(session, due, run.row, signatures, now()))
 
     def _begun(self, row: CertsignJob) -> _Run:
-        job, signings = self._database.read(certsigning.begun, row)
+        begun = self._claimed.pop((row.id, row.attempts), None) or self._database.read(certsigning.begun, row)
+        job = begun.job
         if job is None or job.request is None or row.order is None:
             raise TakenOver(f"job {row.id} is not waited for any more")
         order = CertsignOrder.model_validate(row.order)
@@ -185,7 +195,7 @@ class CertsignWork:
             raise ProviderFailed("mode", "only the organisation's own certificate can sign here", retryable=False)
         settings = settings_of(order, self._secret)
         request = SealRequest.model_validate(job.request)
-        return _Run(row, request, settings, self._open_provider(settings), signings)
+        return _Run(row, request, settings, self._open_provider(settings), begun.signings, begun.numbered)
 
     def _sign_all(self, run: _Run) -> tuple[_Run, dict[int, bytes]]:
         """Returns the signatures that are not written down yet, by the numbers of their documents."""
@@ -217,7 +227,7 @@ class CertsignWork:
         try:
             answer = run.provider.credential(session(run.row, CREDENTIAL))
         except ProviderFailed as failed:
-            raise _Away(failed) from failed
+            raise _Away(failed, run.row.preparation if run.numbered else None) from failed
         credential = self._unless_pending(run, CREDENTIAL, answer)
         anchors = [*self._workshop.provider_anchors, *anchors_of(run.settings)]
         try:
@@ -231,10 +241,10 @@ class CertsignWork:
 
     def _prepare(self, run: _Run, credential: Credential, signatory: Signatory) -> _Run:
         """Make the files that will be signed: filled, with a hole for the signature, and kept."""
-        comparing.compare(self._database, self._blobs, run.request, run.row.id)
         sealer = self._workshop.provider_sealer(ProviderIdentity(signatory))
         assurance = roomy_assurance(sealer, run.row.faults, self._settings)
-        run = run.at(self._database.write(certsigning.begin_preparation, run.row))
+        if not run.numbered:
+            run = run.at(self._database.write(certsigning.begin_preparation, run.row))
         request, row, place = run.request, run.row, sealer.place(assurance, now())
         preparation = Preparation(
             self._workshop.renderer, self._blobs, sealer, place, drawn_pictures(self._blobs, request)
@@ -250,8 +260,13 @@ class CertsignWork:
         known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
         mark = mark_of(run.settings, self._secret)
         prepared = Prepared(signings, known, room)
-        row, works = self._database.write(certsigning.keep_prepared, row, prepared, mark)
-        return replace(run, row=row, signings=signings, works=works)
+
+        def keep_prepared(session: Session) -> _Run:
+            kept, works = certsigning.keep_prepared(session, row, prepared, mark)
+            signed = comparing.signed(session, request)
+            return replace(run, row=kept, signings=signings, numbered=False, works=works, signed=signed)
+
+        return self._database.write(keep_prepared)
 
     # --- permission and signatures
 
@@ -273,7 +288,9 @@ class CertsignWork:
     def _permitted(
         self, run: _Run, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
     ) -> tuple[CertsignJob, Grant]:
-        """Another permission to sign these hashes."""
+        """Another permission to sign these hashes; none before the order was compared with what the parties signed."""
+        signed = run.signed or self._database.read(comparing.signed, run.request)
+        comparing.compare_with(signed, self._blobs, run.request, run.row.id)
         mark = mark_of(run.settings, self._secret)
         if run.row.settings_mark != mark:
             run = run.at(self._database.write(certsigning.note_settings, run.row, mark))
@@ -400,7 +417,7 @@ def _label(request: SealRequest) -> str:
 
 
 def _failed_at_provider(
-    failed: ProviderFailed, row: CertsignJob, schedule: Sequence[timedelta], *, away: bool = False
+    failed: ProviderFailed, row: CertsignJob, schedule: Sequence[timedelta], *, away: _Away | None = None
 ) -> Outcome:
     """Wait for what can be had later; leave the rest to a person."""
     code = failed.code
@@ -409,9 +426,11 @@ def _failed_at_provider(
     after = failed.retry_after
     if after is not None:
         after = max(after, schedule[min(row.attempts, len(schedule)) - 1])
-    away = away and after is None
+    is_away, unused = away is not None and after is None, away.unused if away is not None else None
     return Retry(
-        failed.message, after=after, record=lambda session, due: certsigning.wait(session, due, code, now(), away=away)
+        failed.message,
+        after=after,
+        record=lambda session, due: certsigning.wait(session, due, code, now(), away=is_away, unused=unused),
     )
 
 

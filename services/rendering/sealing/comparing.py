@@ -1,5 +1,7 @@
 """What is to be sealed is compared with what the parties signed, before anything is signed."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from prometheus_client import Counter
@@ -37,10 +39,25 @@ class Differs(Exception):
         self.reason, self.differences = reason, found
 
 
+@dataclass(frozen=True)
+class Signed:
+    """What the parties signed, as far as the database knows: the statements of our rows, ``since`` when there are any, and who
+    has signed at a provider."""
+
+    statements: Sequence[Known]
+    since: datetime
+    signers: Sequence[SignedElsewhere]
+
+
 def compare(database: Database, blobs: BlobStore, request: SealRequest, job_id: int) -> None:
     """Compare the order with the statements: nothing else is sealed than what the parties signed. Raises NotYetComplete,
     Differs."""
-    ours, since, signers = database.read(_known, request)
+    compare_with(database.read(signed, request), blobs, request, job_id)
+
+
+def compare_with(known: Signed, blobs: BlobStore, request: SealRequest, job_id: int) -> None:
+    """As ``compare``, with what was read beside something else."""
+    ours, since, signers = list(known.statements), known.since, known.signers
     confirmed = statements.with_forgotten(ours, blobs, request.submission_id)
     if confirmed and request.to_check is None:
         raise NotYetComplete(_INCOMPLETE)
@@ -53,9 +70,9 @@ def compare(database: Database, blobs: BlobStore, request: SealRequest, job_id: 
     raise Differs(reason, differing[:_MOST_DIFFERENCES])
 
 
-def _known(session: Session, request: SealRequest) -> tuple[list[Known], datetime, list[SignedElsewhere]]:
-    """The statements of our rows, since when there are any, and who has signed at a provider."""
+def signed(session: Session, request: SealRequest) -> Signed:
+    """What the order is compared with."""
     signers = [
         SignedElsewhere(row.submitter_id, row.stated) for row in confirmations.of_ids(session, request.confirmations)
     ]
-    return queries.statements_of(session, request.submission_id), queries.statements_since(session), signers
+    return Signed(*queries.statements_and_since(session, request.submission_id), signers)

@@ -7,11 +7,9 @@ from pydantic import TypeAdapter
 
 from contracts.blobs import BlobRef
 from contracts.runtime.data.blobstore import BlobStore
-from contracts.runtime.data.database import Database
 from contracts.types import Notice
-from services.rendering import certsigning
 from services.rendering.jobs.sealing import cms
-from services.rendering.models import CertsignSigning
+from services.rendering.models import CertsignJob, CertsignSigning
 from services.rendering.protocol import ProviderSignature, Reserved, ValueDrawn, Waiver
 from services.rendering.signatures import signatories
 from services.rendering.signatures.sealer import ProviderSealer
@@ -60,9 +58,10 @@ class Provided:
         return ProviderSignature(self.provider, self.sealer.identity.encoded[0], signed_at)
 
 
-def provided(database: Database, blobs: BlobStore, sealers: ProviderSealers, job_id: int) -> Provided | Waiver:
-    """Return what came of the order that a provider signs. Raises NotSigned."""
-    row, signings = database.read(certsigning.done, job_id)
+def provided(
+    row: CertsignJob | None, signings: Sequence[CertsignSigning], blobs: BlobStore, sealers: ProviderSealers
+) -> Provided | Waiver:
+    """Return what came of the order that a provider signs, of what ``certsigning.done`` has found. Raises NotSigned."""
     if row is None or row.state != "done":
         raise NotSigned("the provider has not signed yet")
     if row.waived_by is not None and row.waived_at is not None:

@@ -27,7 +27,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands, confirmations
+from services.rendering import certsigning, commands, confirmations
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.children.renderer import Renderer, seal_name
 from services.rendering.confirmations import Base, changed_for
@@ -129,11 +129,13 @@ class _Sealed:
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """What was signed elsewhere: what came of a provider's order, and the documents as signers have left them there."""
+    """What was signed elsewhere: what came of a provider's order, and the documents as signers have left them there.
+    ``signed``: what the order is compared with, where that is known already."""
 
     by_provider: Provided | Waiver | None
     bases: Mapping[str, Base]
     signers: Sequence[Confirmation]
+    signed: comparing.Signed | None = None
 
 
 class SealWork:
@@ -161,11 +163,11 @@ class SealWork:
             return Retry(problem, after=_CERTIFICATE_WAIT)
         request = SealRequest.model_validate(job.request)
         try:
-            by_provider = self._by_provider(job, request)
+            by_provider, signed = self._by_provider(job, request)
         except (NotSigned, ServiceError) as error:
             return Retry(str(error))
         try:
-            elsewhere = _Elsewhere(by_provider, *self._signers(request))
+            elsewhere = _Elsewhere(by_provider, *self._signers(request), signed)
         except LookupError as error:
             return Park(f"What a signer has signed at the provider is not known here (confirmation {error})")
         if request.dutystamp is not None:
@@ -188,7 +190,10 @@ class SealWork:
     ) -> R | Outcome:
         """Do something with an attempt, whose files go when it fails. Nothing is signed before the order was compared."""
         with ThreadPoolExecutor(1) as beside:
-            compared = beside.submit(comparing.compare, self._database, self._blobs, request, job.id)
+            if elsewhere.signed is None:
+                compared = beside.submit(comparing.compare, self._database, self._blobs, request, job.id)
+            else:
+                compared = beside.submit(comparing.compare_with, elsewhere.signed, self._blobs, request, job.id)
             run = _Attempt(
                 self._settings,
                 self._blobs,
@@ -247,12 +252,18 @@ class SealWork:
             lambda session: (confirmations.bases(session, ids), confirmations.of_ids(session, ids))
         )
 
-    def _by_provider(self, job: SealJob, request: SealRequest) -> Provided | Waiver | None:
-        """Return what came of the order that a provider signs the documents; None where there was none."""
+    def _by_provider(
+        self, job: SealJob, request: SealRequest
+    ) -> tuple[Provided | Waiver | None, comparing.Signed | None]:
+        """Return what came of the order that a provider signs the documents, with what the parties signed, which is read in the
+        same transaction; None where there was no such order."""
         if request.certsign is None:
-            return None
+            return None, None
         assert self._provider_sealer is not None
-        return provided(self._database, self._blobs, self._provider_sealer, job.id)
+        (row, signings), signed = self._database.read(
+            lambda session: (certsigning.done(session, job.id), comparing.signed(session, request))
+        )
+        return provided(row, signings, self._blobs, self._provider_sealer), signed
 
 
 def _outcome_of(error: BaseException, job: SealJob) -> Outcome:

@@ -18,6 +18,7 @@ from contracts.events import (
 )
 from contracts.providers import CertsignOrder
 from contracts.runtime.clock import uuid7
+from contracts.runtime.data.background import Outcome, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.rendering import background, certsigning, commands, queries
@@ -27,6 +28,7 @@ from services.rendering.rules import domain
 from services.rendering.sealing import certsign_work
 from services.rendering.signatures.workshop import Workshop
 from tests.support.files.pdf_files import document, line
+from tests.support.material.stated import changed, confirmed
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
@@ -389,6 +391,7 @@ def test_a_provider_is_asked_again_for_a_day_then_a_person_has_to(suite: Suite) 
     retried(suite, ordered(suite.key.own))
     suite.run()
     assert suite.sealed()
+    assert suite.row().preparation == 1, "attempts that prepare nothing have no files of their own"
 
 
 def test_a_provider_that_says_when_is_not_asked_before(suite: Suite) -> None:
@@ -626,7 +629,8 @@ def test_killed_at_any_moment_each_document_is_signed_once_as_it_was_authorised(
     files = [contract_pdf(1), document(line("annex"))]
     asked(suite, *files, seal_id="whole")
     moments = killed_when(suite, None)
-    assert {"before keep_prepared", "after authorize", "after sign", "before keep_signatures"} <= set(moments)
+    arrows = {"after _claim", "before keep_prepared", "after authorize", "after sign", "before keep_signatures"}
+    assert arrows <= set(moments)
     for number, moment in enumerate(moments):
         if number and moment.startswith("before"):
             continue  # nothing was done since the moment before
@@ -645,6 +649,63 @@ def test_killed_at_any_moment_each_document_is_signed_once_as_it_was_authorised(
         asked_for = {one for hashes in suite.key.permitted[permitted:] for one in hashes}
         assert asked_for == set(in_files) == set(suite.key.signed[signed:]), moment
         assert len(suite.key.signed) - signed <= (2 if keeps_keys else 3), f"{moment}: something was signed again"
+
+
+def test_an_attempt_that_was_taken_over_writes_over_nothing(suite: Suite, tmp_path: Path) -> None:
+    """It had stopped before it prepared its files, and goes on when those of another one were authorised."""
+    asked(suite)
+    stopped, outcomes = suite.claimed(), list[Outcome]()
+    suite.dead()
+    suite.key.after["authorize"] = [lambda: outcomes.append(suite.asking.attempt(stopped))]
+    suite.run()
+    (outcome,) = outcomes
+    assert isinstance(outcome, Retry)
+    assert not outcome.counts
+    assert prepared_files(tmp_path) == ["prepared-1-1-0", "prepared-1-2-0"]
+    (document,) = suite.sealed().documents
+    data = suite.blobs.get(document.file)
+    assert_sealed(data, tmp_path)
+    assert suite.key.signed == what_was_signed(data)
+    assert [set(hashes) for hashes in suite.key.permitted] == [set(suite.key.signed)]
+
+
+@KILLED
+def test_what_differs_is_not_authorised_however_late_it_is_noticed(suite: Suite) -> None:
+    """The process is killed when the files were kept, and the order was not yet compared with the statements."""
+    request = changed(confirmed(seal_request(suite.blobs, certsign=ordered(suite.key.own))))
+    request.values[0].value = "Mallory"
+    order(suite.database, request)
+    killed_when(suite, "after keep_prepared")
+    assert suite.database.read(certsigning.signings, 1)
+    suite.restart()
+    suite.run()
+    assert suite.key.calls == {"credential": 2}
+    assert suite.kinds() == [CERTSIGN_CHANGED.type, DOCUMENTS_FAILED.type]
+
+
+def test_a_signature_takes_few_trips_to_the_database(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the settings are known to work: claimed, prepared, signed; then the seal job, which is claimed without a wait for the
+    disk. Each of these must be on the disk before the next one begins."""
+    suite.key.idempotent = False  # as CSC's are: a permission that is used at once is not kept
+    asked(suite)
+    suite.run()
+    asked(suite, seal_id="seal-2")
+    names = list[str]()
+    for kind in ("write", "write_unsynced", "read"):
+        really = getattr(suite.database, kind)
+
+        def noted(use_case: Any, *arguments: Any, kind: str = kind, really: Any = really, **more: Any) -> Any:
+            names.append(f"{kind} {getattr(use_case, '__name__', '')}")
+            return really(use_case, *arguments, **more)
+
+        monkeypatch.setattr(suite.database, kind, noted)
+    suite._turn(suite._loops[0])
+    own = [name for name in names if not name.endswith((" _survey", " _seconds_until_due"))]
+    assert own == ["write _claim", "write keep_prepared", "write _write_outcomes"]
+    names.clear()
+    suite._turn(suite._loops[1])
+    own = [name for name in names if not name.endswith((" _survey", " _seconds_until_due"))]
+    assert own == ["write_unsynced _claim", "read <lambda>", "write _write_outcomes"]
 
 
 def test_whoever_is_let_on_finds_in_the_database_that_the_settings_work(

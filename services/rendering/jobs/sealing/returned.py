@@ -5,7 +5,6 @@ Nothing of it enters a file before it was checked: the chain leads to a trusted 
 sign documents; each signature is one of the hash that it was asked for, made with the key of the first certificate.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,8 +15,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from pyhanko_certvalidator import CertificateValidator, ValidationContext
-from pyhanko_certvalidator.errors import PathBuildingError, PathError, ValidationError
 
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing.cms import HASHES, PublicKey, holds, largest_signature
@@ -96,6 +93,12 @@ def choose(mechanisms: Sequence[Mechanism], key: object) -> Mechanism:
 
 def _path(certificates: Sequence[bytes], anchors: Sequence[bytes], now: datetime) -> list[asn1_x509.Certificate]:
     """From the signer's certificate to the anchor."""
+    # Only here: it takes a tenth of a second to load, and most children check signatures and no chain.
+    import asyncio
+
+    from pyhanko_certvalidator import CertificateValidator, ValidationContext
+    from pyhanko_certvalidator.errors import PathBuildingError, PathError, ValidationError
+
     leaf, *others = [asn1_x509.Certificate.load(one, strict=True) for one in certificates]
     context = ValidationContext(
         trust_roots=[asn1_x509.Certificate.load(anchor) for anchor in anchors],

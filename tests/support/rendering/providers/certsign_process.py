@@ -31,6 +31,8 @@ def main(given: Path) -> None:
         lease=timedelta(minutes=5),
         concurrency=4,
         on_park=certsign_work.give_up,
+        on_claimed=work.claimed,
+        synced_claims=True,
     )
     loop.poll_seconds = 0.05
     sys.stdout.write("ready\n")

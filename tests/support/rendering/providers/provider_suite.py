@@ -4,7 +4,7 @@ import hashlib
 import io
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -91,6 +91,8 @@ class Suite:
                 lease=timedelta(minutes=5),
                 concurrency=4,
                 on_park=certsign_work.give_up,
+                on_claimed=self.asking.claimed,
+                synced_claims=True,
             ),
             DueWork(
                 "seal",
@@ -132,6 +134,12 @@ class Suite:
         loops = [loop for loop in self._loops if loop.name in names]
         while any([self._turn(loop) for loop in loops]):  # noqa: C419 - each has its turn
             pass
+
+    def claimed(self) -> CertsignJob:
+        """The row of the submission that is due at its provider, as the attempt gets it that is about to begin."""
+        (row,), _ = self._loops[0]._due(1, hinted=True, changes=None)
+        assert isinstance(row, CertsignJob)
+        return row
 
     def stamps(self) -> list[DutystampState]:
         """What was told about duty stamps, in order."""
@@ -265,7 +273,8 @@ def mortal(suite: Mortal, chance: random.Random, rate: float = DEATHS) -> Iterat
     database.write = around(write, lambda use_case, *_: getattr(use_case, "__name__", "write"))  # type: ignore[method-assign]
     blobs.put = around(put, lambda *_: "put")  # type: ignore[method-assign]
     try:
-        yield names
+        with suppress(Killed):  # the loop that claims is killed with what it began
+            yield names
     finally:
         del database.write, blobs.put  # type: ignore[attr-defined]
         suite.dead()
@@ -311,7 +320,7 @@ class Arrows:
 
 def killed_when(suite: Suite, at: int | str | None) -> list[str]:
     """Run until the process is killed, then let others know that it is dead; returns which moments there were."""
-    with Arrows(suite, at) as arrows:
+    with Arrows(suite, at) as arrows, suppress(Killed):  # the loop that claims is killed with what it began
         suite.run()
     suite.dead()
     return arrows.names
