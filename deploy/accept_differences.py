@@ -61,10 +61,8 @@ def is_stopped(submission: dict[str, Any]) -> bool:
     return submission["sealing_status"] == "failed" and str(submission["sealing_error"]).startswith(STOPPED)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m deploy.accept_differences", description=(__doc__ or "").partition("\n\n")[2]
-    )
+def main(arguments: list[str] | None = None, *, program: str = "python -m deploy.accept_differences") -> int:
+    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("url", help="where the installation is, such as https://sign.example.com")
     parser.add_argument("ids", nargs="*", type=int, metavar="ID")
     parser.add_argument("--yes", action="store_true", help="do not ask")

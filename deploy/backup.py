@@ -21,7 +21,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, get_args
 from urllib.parse import unquote, urlsplit
@@ -36,6 +35,7 @@ from contracts.runtime import migrations
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.data.database import normalised
 from contracts.runtime.data.tables import event_stream, inbox, outbox
+from contracts.runtime.monitoring import build
 from contracts.runtime.restored import identities
 from contracts.runtime.restored.high_water import MARKS
 from deploy import manifest
@@ -64,8 +64,8 @@ LONGEST_WAIT = 20
 """Seconds for the transactions that are under way."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m deploy.backup", description=(__doc__ or "").partition("\n\n")[2])
+def main(arguments: list[str] | None = None, *, program: str = "python -m deploy.backup") -> int:
+    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("folder", metavar="DIR", type=Path)
     parser.add_argument(
         "--list-files", action="store_true", help="do not copy the files, only write down which there are"
@@ -306,14 +306,12 @@ def _holds_secret(annotation: Any) -> bool:
 
 
 def _version() -> str:
-    """As git describes it, else the package's."""
+    """As git describes a checkout, else the version of the suite."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--tags"]
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    try:
-        return version("countersign")
-    except PackageNotFoundError:
-        return "unknown"
+    if (ROOT / ".git").exists():
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return build.version()
 
 
 def _sync(folder: Path, *, deep: bool = True) -> None:

@@ -358,8 +358,12 @@ class Demo:
 
 def main() -> int:
     folder = Path(os.environ.get("VAR_DIR") or ROOT / "var" / "demo")
-    shutil.rmtree(folder, ignore_errors=True)
     results = folder / "results"
+    if folder.exists() and any(folder.iterdir()) and not results.is_dir():
+        # It begins with an empty folder, and VAR_DIR may be that of a suite that people work with.
+        say(f"{folder} holds something else than a demo: name another folder as VAR_DIR.")
+        return 2
+    shutil.rmtree(folder, ignore_errors=True)
     results.mkdir(parents=True)
     # Ports are free ones, whatever runs here already; a mail server or database of the caller's is not for a demo.
     ours = {

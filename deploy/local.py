@@ -30,6 +30,20 @@ NODE_LOCKS = {
 }
 """Where packages of npm go, and the folder of their lock."""
 
+COMMAND = f"""#!{(ENVIRONMENT / "bin").resolve() / "python"}
+import sys
+from pathlib import Path
+
+here = Path(__file__).absolute()
+folders = (path.parent.parent.parent for path in (here, here.resolve()))
+sys.path.insert(0, str(next(folder for folder in folders if (folder / "deploy" / "command").is_dir())))
+
+from deploy.command.main import main
+
+sys.exit(main())
+"""
+"""The program ``.venv/bin/countersign``."""
+
 PROCESSORS = len(os.sched_getaffinity(0))
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 BUSY_WORKERS = max(1, min(8, 2 * PROCESSORS, MEMORY // 2_000_000_000))
@@ -143,6 +157,7 @@ def install(*, testing: bool) -> None:
     if testing and not (shutil.which("node") and shutil.which("npm")):  # node from elsewhere excludes Debian's npm
         install_debian_packages(["nodejs", "npm"])
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
+    write_command()
     if testing:
         for environment, lock in NODE_LOCKS.items():
             install_node_packages(environment, lock)
@@ -220,6 +235,16 @@ def install_python_packages(lock: Path) -> None:
     stamp.write_text(digest)
     if lock.stem == "test":
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
+
+
+def write_command() -> None:
+    """Put ``countersign`` beside the environment's Python. It is that of the checkout through which it is called."""
+    path = ENVIRONMENT / "bin" / "countersign"
+    if not path.exists() or path.read_text() != COMMAND:
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(COMMAND)
+        temporary.chmod(0o755)
+        temporary.replace(path)
 
 
 def install_node_packages(environment: Path, lock: Path) -> None:

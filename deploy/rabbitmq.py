@@ -96,6 +96,15 @@ class PrivateBroker:
         """The AMQP URL of a user."""
         return f"amqp://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/%2F"
 
+    @staticmethod
+    def port_of(folder: Path) -> int | None:
+        """The port of the node in ``folder`` since its last start; None where none was ever started."""
+        with contextlib.suppress(FileNotFoundError):
+            configuration = (folder / "rabbitmq.conf").read_text()
+            found = re.search(r"^listeners\.tcp\.1 = 127\.0\.0\.1:(\d+)$", configuration, re.MULTILINE)
+            return int(found[1]) if found else None
+        return None
+
     @property
     def pid(self) -> int:
         """Process id of the node itself (the Erlang machine)."""

@@ -50,10 +50,8 @@ _KEY = re.compile(r'"key":\s*"([^"\\]+)"')
 _AT_ONCE = 500
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m deploy.reconcile", description=(__doc__ or "").partition("\n\n")[2]
-    )
+def main(arguments: list[str] | None = None, *, program: str = "python -m deploy.reconcile") -> int:
+    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("--dry-run", action="store_true", help="change nothing")
     parser.add_argument("--remove-unnamed", action="store_true", help="remove files older than a day that no row names")
     parser.add_argument("--restored", nargs="+", metavar="SERVICE", choices=[*SERVICES, "all"], default=[])

@@ -33,8 +33,8 @@ ALIVE = HEARTBEAT_MISSED_AFTER
 LISTEN_SECONDS = 2 * HEARTBEAT_EVERY.total_seconds()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m deploy.restore", description=(__doc__ or "").partition("\n\n")[2])
+def main(arguments: list[str] | None = None, *, program: str = "python -m deploy.restore") -> int:
+    parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").partition("\n\n")[2])
     parser.add_argument("folder", metavar="DIR", type=Path)
     parser.add_argument("--replace", action="store_true", help="write over databases and files that are there")
     chosen = parser.parse_args(arguments)

@@ -30,6 +30,8 @@ from deploy.services import DEFINITIONS, ROOT, SERVICES, WORKERS
 PROVIDER, STAMP_ISSUER = "provider", "stamp-issuer"
 """What is there to be tried beside the services: a provider of remote certificates, and one of duty stamps. Their folders in
 VAR_DIR have the same names."""
+ADMIN_KEY_FILE = "admin-api-key"
+"""In VAR_DIR: the key of the first admin."""
 PROVIDER_MAILBOX = "provider.jsonl"
 """In the folder of mails: the one-time codes of the provider that runs beside the services; ``/dev/mail`` shows them."""
 _LOOPBACK = "127.0.0.1"
@@ -374,7 +376,7 @@ class Suite:
     def _admin_api_key(self) -> tuple[str, bool]:
         if self.settings.get("ADMIN_API_KEY"):
             return self.settings["ADMIN_API_KEY"], False
-        path = self.var_dir / "admin-api-key"
+        path = self.var_dir / ADMIN_KEY_FILE
         if path.exists():
             return path.read_text().strip(), False
         return write_secret(path, secrets.token_urlsafe(32)), True
@@ -426,6 +428,22 @@ def settings_from_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key.isupper() and value}
 
 
+def is_kept_in(var_dir: Path) -> bool:
+    """Has a suite been started in this folder?"""
+    return (var_dir / "secrets" / "link-secret").exists()
+
+
+def environment_in(var_dir: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what the services of the suite in this folder see, which runs or ran last, without starting anything. The
+    caller's own settings come first. There must be one (``is_kept_in``)."""
+    suite = Suite(var_dir, port=int(environment.get("PORT") or 8000), environment=environment)
+    if not suite.settings.get("AMQP_URL"):
+        folder = suite.var_dir / "rabbitmq"
+        suite.broker = PrivateBroker(folder, suite._broker_passwords()[0])
+        suite.broker.port = PrivateBroker.port_of(folder) or suite.broker.port
+    return {**suite.environment(suite.programs["gateway"]), "HEALTH_PORT": "0"}
+
+
 def main() -> int:
     var_dir = Path(os.environ.get("VAR_DIR") or ROOT / "var")
     port = int(os.environ.get("PORT") or 8000)
@@ -464,9 +482,9 @@ def announce(suite: Suite, seconds: float) -> None:
         print(f"             They cannot be called as things are: {reason}")
     if suite.api_key_is_new:
         print(
-            f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"
+            f"API key of the first admin, printed this once (kept in {suite.var_dir / ADMIN_KEY_FILE}): {suite.api_key}"
         )
-    header = json.dumps("X-Auth-Token: $(cat " + str(suite.var_dir / "admin-api-key") + ")")
+    header = json.dumps("X-Auth-Token: $(cat " + str(suite.var_dir / ADMIN_KEY_FILE) + ")")
     print(f"Try: curl -H {header} {suite.base_url}/api/user")
     print("Ctrl-C stops it.", flush=True)
 

@@ -46,10 +46,12 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Trial:
-    """``attempt`` raises what is wrong, and returns what was found, or an empty string. ``but ...`` is a warning."""
+    """``attempt`` raises what is wrong, and returns what was found, or an empty string. ``but ...`` is a warning.
+    ``remedy`` is what to do about it, where the words of ``attempt`` do not say so themselves."""
 
     name: str
     attempt: Callable[[], str]
+    remedy: str = ""
 
 
 def check(names: Sequence[str]) -> int:
@@ -76,16 +78,22 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
     """Everything that is tried for this service, in this order."""
     database = Database(settings.database_url, pool_size=1)
     common = [
-        Trial("database", partial(_database, database)),
+        Trial("database", partial(_database, database), f"start it, or correct {name.upper()}_DATABASE_URL"),
         Trial("schema", partial(_schema, name, settings)),
         Trial("search index", partial(_search_index, name, settings)),
-        Trial("writing to the database", partial(_writing, name, database)),
+        Trial(
+            "writing to the database",
+            partial(_writing, name, database),
+            "make room, or name a server that takes changes",
+        ),
         Trial("start", partial(_start, name, settings, database)),
-        Trial("broker", partial(_broker, name, settings.amqp_url)),
+        Trial("broker", partial(_broker, name, settings.amqp_url), "start it, or correct AMQP_URL"),
         Trial("queues", partial(_queues, name, settings)),
         Trial("clock of the database", partial(_clock_of_database, database)),
         Trial("clock of the broker", partial(_clock_of_broker, name, settings.amqp_url)),
-        Trial("file store", partial(_file_store, settings.blob_url)),
+        Trial(
+            "file store", partial(_file_store, settings.blob_url), "correct BLOB_URL, or make it writable for this user"
+        ),
     ]
     if importlib.util.find_spec(f"services.{name}.checking") is None:
         return common
@@ -95,6 +103,12 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
 
 def outcome(trial: Trial) -> tuple[bool, str]:
     """Return whether the trial succeeded, and its line for the operator."""
+    good, words = attempted(trial)
+    return good, f"{trial.name}: {words}"
+
+
+def attempted(trial: Trial) -> tuple[bool, str]:
+    """Return whether the trial succeeded, and what came of it: the fault, ``ok``, or ``ok, but ...``, which is a warning."""
     done: list[tuple[bool, str]] = []
 
     def run() -> None:
@@ -108,7 +122,7 @@ def outcome(trial: Trial) -> tuple[bool, str]:
     thread.start()
     thread.join(TIME_LIMIT)
     good, words = done[0] if done else (False, f"no answer within {TIME_LIMIT:.0f} s")
-    return good, f"{trial.name}: {observe.shown(words)}"
+    return good, observe.shown(words)
 
 
 def reason_of(error: BaseException) -> str:

@@ -22,14 +22,14 @@ from contracts.runtime.bus import topology
 from contracts.runtime.bus.broker import parameters
 
 
-def main(arguments: list[str]) -> int:
-    """Run one of the commands above; 0 when it was done."""
+def main(arguments: list[str], *, program: str = "python -m contracts.runtime.parked") -> int:
+    """Run one of the commands above; 0 when it was done. ``program`` is what the caller calls it."""
     if (
         not arguments
         or arguments[0] not in ("list", "requeue", "drop")
         or len(arguments) != (1 if arguments[0] == "list" else 2)
     ):
-        print(__doc__, file=sys.stderr)  # noqa: T201
+        print((__doc__ or "").replace("python -m contracts.runtime.parked", program), file=sys.stderr)  # noqa: T201
         return 2
     try:
         connection = pika.BlockingConnection(parameters(os.environ["AMQP_URL"], "parked"))

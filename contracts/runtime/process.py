@@ -55,15 +55,24 @@ each."""
 
 def settings_of(name: str) -> ServiceSettings:
     """The settings of ``services.<name>`` from the environment; ends the process with a plain list of what is wrong."""
+    settings = settings_or_faults(name)
+    if isinstance(settings, ServiceSettings):
+        return settings
+    print(f"{name}: the settings are not complete:", file=sys.stderr)  # noqa: T201
+    for fault in settings:
+        print(f"  {fault}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
+
+
+def settings_or_faults(name: str) -> ServiceSettings | list[str]:
+    """The settings of ``services.<name>`` from the environment, or what is wrong with each: ``<VARIABLE>: <words>``."""
     cls: type[ServiceSettings] = importlib.import_module(f"services.{name}.settings").Settings
     try:
         return cls.from_environment()
     except pydantic.ValidationError as error:
-        print(f"{name}: the settings are not complete:", file=sys.stderr)  # noqa: T201
-        for problem in error.errors(include_input=False, include_url=False):
-            field = ".".join(str(part) for part in problem["loc"])
-            print(f"  {environment_name(cls, field)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        problems = error.errors(include_input=False, include_url=False)
+    names = [environment_name(cls, ".".join(str(part) for part in problem["loc"])) for problem in problems]
+    return [f"{name}: {problem['msg']}" for name, problem in zip(names, problems, strict=True)]
 
 
 def environment_name(cls: type[ServiceSettings], field: str) -> str:

@@ -11,8 +11,10 @@ from services.gateway.settings import Settings
 
 def trials(settings: Settings) -> list[Trial]:
     return [
-        Trial("BASE_URL", partial(_base_url, settings.base_url)),
-        Trial("identity provider", partial(_identity_provider, settings)),
+        Trial(
+            "BASE_URL", partial(_base_url, settings.base_url), "set it to the address by which people reach the gateway"
+        ),
+        Trial("identity provider", partial(_identity_provider, settings), "correct the settings IDENTITY_PROVIDER_*"),
     ]
 
 

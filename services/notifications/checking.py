@@ -18,9 +18,13 @@ SECONDS = 10.0
 
 def trials(settings: Settings) -> list[Trial]:
     return [
-        Trial("mail server", partial(_mail, settings)),
-        Trial("DKIM", partial(_dkim, settings)),
-        Trial("SMS provider", partial(_sms, settings)),
+        Trial(
+            "mail server",
+            partial(_mail, settings),
+            "correct SMTP_URL or MAIL_FROM, or ask whoever runs the mail server",
+        ),
+        Trial("DKIM", partial(_dkim, settings), "correct DKIM_KEYS"),
+        Trial("SMS provider", partial(_sms, settings), "correct SMS_URL, SMS_USER or SMS_TOKEN"),
     ]
 
 

@@ -28,19 +28,36 @@ def trials(settings: Settings) -> list[Trial]:
     workshop = Workshop(settings)
     has_key = settings.has_own_key or (settings.certificates is not None and (settings.certificates / FILE).exists())
     return [
-        Trial("TMPDIR", _temporary_folder),
-        Trial("walls of the children", _walls),
+        Trial("TMPDIR", _temporary_folder, "make room there, or point TMPDIR elsewhere"),
+        Trial(
+            "walls of the children",
+            _walls,
+            "run it on Linux 5.13 or later with Landlock, in a runtime that lets it through",
+        ),
         Trial("fonts", partial(_fonts, workshop)),
-        Trial("LibreOffice", partial(_office, settings, workshop)),
+        Trial(
+            "LibreOffice",
+            partial(_office, settings, workshop),
+            "install libreoffice-writer, or set RENDERING_OFFICE_DIR",
+        ),
         *(
-            [Trial("seal: key", partial(_key, workshop)), Trial("seal: a document", partial(_sealed, workshop))]
+            [
+                Trial(
+                    "seal: key", partial(_key, workshop), "give it a key with a certificate that is in force for long"
+                ),
+                Trial("seal: a document", partial(_sealed, workshop)),
+            ]
             if has_key
             else [Trial("seal: key", partial(_no_key, settings))]
         ),
-        Trial("TRUST_ANCHORS_DIR", partial(_anchors, settings)),
+        Trial("TRUST_ANCHORS_DIR", partial(_anchors, settings), "keep certificates there, in PEM or DER"),
         *(
             [
-                Trial(f"time-stamps of {urlsplit(url).hostname}", partial(_time_stamp, url, workshop))
+                Trial(
+                    f"time-stamps of {urlsplit(url).hostname}",
+                    partial(_time_stamp, url, workshop),
+                    "correct TSA_URL, or ask the authority",
+                )
                 for url in settings.tsa_urls
             ]
             or [Trial("time-stamps", lambda: "TSA_URL is not set: seals are PAdES B-B, without time-stamps")]

@@ -104,8 +104,8 @@ class Office:
     def run(self, command: str, *, may_fail: bool = False, **more: str) -> subprocess.CompletedProcess[str]:
         """A command of the RUNBOOK, with this suite's environment."""
         urls = {f"{service.upper()}_DATABASE_URL": url for service, url in self.places.databases.items()}
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, **urls, "BLOB_URL": self.places.blobs, "PATH": path, **more}
+        command = command.replace("countersign", f"{sys.executable} -m deploy.command", 1)  # installed or not
+        environment = {**os.environ, **urls, "BLOB_URL": self.places.blobs, **more}
         done = subprocess.run(
             ["bash", "-ec", command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )

@@ -1,0 +1,1 @@
+"""``countersign``: one command for whoever runs the suite."""

@@ -1,0 +1,24 @@
+"""Where the settings of ``countersign`` come from."""
+
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from deploy import suite
+from deploy.services import SERVICES
+
+REQUIRED = ("LINK_SECRET", "AMQP_URL", "BLOB_URL", *(f"{service.upper()}_DATABASE_URL" for service in SERVICES))
+"""Some of the settings without which no service starts."""
+
+
+def complete(environment: MutableMapping[str, str]) -> Path | None:
+    """Put the settings of the suite that ``up`` keeps in VAR_DIR into the environment, and return the folder.
+
+    None, and nothing is changed, where there is no such suite, or the environment is that of a deployment: LINK_SECRET is in
+    it, or others of REQUIRED are and VAR_DIR is not. Its own settings come first.
+    """
+    folder = Path(environment.get("VAR_DIR") or "var").resolve()
+    deployed = any(environment.get(name) for name in REQUIRED)
+    if environment.get("LINK_SECRET") or (deployed and not environment.get("VAR_DIR")) or not suite.is_kept_in(folder):
+        return None
+    environment.update(suite.environment_in(folder, {k: v for k, v in environment.items() if k.isupper() and v}))
+    return folder

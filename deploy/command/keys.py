@@ -1,0 +1,72 @@
+"""``countersign keys``: a new API key for an admin who has lost theirs, from the database alone."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contracts.errors import ServiceError
+from contracts.runtime import process
+from contracts.runtime.clock import now
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
+from contracts.types import Role
+from deploy.suite import ADMIN_KEY_FILE, write_secret
+from services.gateway.accounts import commands, keys, queries
+from services.gateway.settings import Settings
+
+
+def list_admins() -> int:
+    """Print the addresses of the active admins; 0, or 1 where the database cannot be read."""
+    try:
+        with _opened() as (_, database):
+            for email in database.read(queries.admins):
+                print(email)
+    except ServiceError as error:
+        return _not_done(error.message)
+    return 0
+
+
+def renew(email: str) -> int:
+    """Give this admin a new key and print it; the old one is dead at once. 0 when it was done, else 1."""
+    try:
+        with _opened() as (settings, database):
+            user = database.read(queries.active_actor_with, email)
+            if user is None or user.role is not Role.ADMIN:
+                admins = ", ".join(database.read(queries.admins))
+                return _not_done(f"no admin has the address {email}; there are: {admins or 'none'}")
+            ring = keys.KeyRing(settings.key_encryption_secret.get_secret_value())
+            _, before = database.read(queries.sealed_key, user.user_id)
+            key = keys.new_api_key()
+            database.write(commands.rotate_api_key, user.user_id, ring.seal(key), now())
+            _keep(settings.var_dir, ring, before, key)
+    except ServiceError as error:
+        return _not_done(error.message)
+    print(key)
+    return 0
+
+
+@contextmanager
+def _opened() -> Iterator[tuple[Settings, Database]]:
+    settings = process.settings_of("gateway")
+    assert isinstance(settings, Settings)
+    observe.setup("gateway", "ERROR")
+    process.check_schema("gateway", settings.database_url)
+    database = Database(settings.database_url, pool_size=1)
+    try:
+        yield settings, database
+    finally:
+        database.dispose()
+
+
+def _keep(folder: Path | None, ring: keys.KeyRing, before: keys.SealedKey, key: str) -> None:
+    """``up`` keeps the first admin's key in a file, from which programs read it: there, too, it is the new one from now on."""
+    path = folder / ADMIN_KEY_FILE if folder is not None else None
+    if path is not None and path.exists() and ring.hash(path.read_text().strip()) == before.hash:
+        write_secret(path, key)
+        print(f"It is in {path} as well.", file=sys.stderr)
+
+
+def _not_done(reason: str) -> int:
+    print(f"No key was made: {reason}", file=sys.stderr)
+    return 1
