@@ -28,7 +28,8 @@ def list_admins() -> int:
 
 
 def renew(email: str) -> int:
-    """Give this admin a new key and print it; the old one is dead at once. 0 when it was done, else 1."""
+    """Give this admin another first key and print it; the one before is dead at once, their other keys stay. 0 when it was
+    done, else 1."""
     try:
         with _opened() as (settings, database):
             user = database.read(queries.active_actor_with, email)
@@ -36,7 +37,7 @@ def renew(email: str) -> int:
                 admins = ", ".join(database.read(queries.admins))
                 return _not_done(f"no admin has the address {email}; there are: {admins or 'none'}")
             ring = keys.KeyRing(settings.key_encryption_secret.get_secret_value())
-            _, before = database.read(queries.sealed_key, user.user_id)
+            before = _first_key(database, user.user_id)
             key = keys.new_api_key()
             database.write(commands.rotate_api_key, user.user_id, ring.seal(key), now())
             _keep(settings.var_dir, ring, before, key)
@@ -59,10 +60,20 @@ def _opened() -> Iterator[tuple[Settings, Database]]:
         database.dispose()
 
 
-def _keep(folder: Path | None, ring: keys.KeyRing, before: keys.SealedKey, key: str) -> None:
+def _first_key(database: Database, user_id: int) -> str | None:
+    """The digest of the user's first key; None where it was deleted."""
+    try:
+        return database.read(queries.sealed_key, user_id)[1].hash
+    except ServiceError as error:
+        if error.code != "not_found":
+            raise
+        return None
+
+
+def _keep(folder: Path | None, ring: keys.KeyRing, before: str | None, key: str) -> None:
     """``up`` keeps the first admin's key in a file, from which programs read it: there, too, it is the new one from now on."""
     path = folder / ADMIN_KEY_FILE if folder is not None else None
-    if path is not None and path.exists() and ring.hash(path.read_text().strip()) == before.hash:
+    if path is not None and path.exists() and ring.hash(path.read_text().strip()) == before:
         write_secret(path, key)
         print(f"It is in {path} as well.", file=sys.stderr)
 

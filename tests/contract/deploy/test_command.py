@@ -35,6 +35,7 @@ from deploy.rabbitmq import PrivateBroker
 from deploy.services import ROOT, SERVICES
 from services.gateway.accounts import commands, queries
 from services.gateway.accounts.keys import KeyRing, new_api_key
+from services.gateway.rights import Rights
 from services.rendering.jobs.sealing import certificates
 from tests.contract.conftest import ON_SQLITE
 from tests.support.files.pdf_files import document, line
@@ -295,8 +296,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path) -> It
 
 
 def whose(database: Database, key: str) -> str | None:
-    user = database.read(queries.actor, KeyRing(SECRET).hash(key))
-    return user.email if user else None
+    known = database.read(queries.known_key, KeyRing(SECRET).hash(key))
+    return known.actor.email if known else None
 
 
 def test_an_admin_who_lost_the_key_gets_another(admin: Database, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,6 +307,19 @@ def test_an_admin_who_lost_the_key_gets_another(admin: Database, capsys: pytest.
     assert whose(admin, key) == "ann@example.com"
     assert whose(admin, "key of ann@example.com") is None
     assert whose(admin, "key of bob@example.com") == "bob@example.com"
+
+
+def test_an_admin_who_has_deleted_the_first_key_gets_another_and_keeps_the_others(
+    admin: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ring = KeyRing(SECRET)
+    user = admin.read(queries.active_actor_with, "ann@example.com")
+    assert user is not None
+    admin.write(commands.create_key, user.user_id, ring.hash("another"), "Another", Rights(), now())
+    (first, _) = admin.read(queries.user_keys, user.user_id)
+    admin.write(commands.remove_key, user.user_id, first["id"], now())
+    assert main(["keys", "ann@example.com"]) == 0
+    assert whose(admin, capsys.readouterr().out.strip()) == whose(admin, "another") == "ann@example.com"
 
 
 @ON_SQLITE
