@@ -165,7 +165,7 @@ def take_turn(session: Session, settings_mark: str, process: str, now: datetime,
 
 def is_known_to_work(session: Session, settings_mark: str) -> bool:
     """Return whether these settings were shown to work, and not refused since."""
-    return bool(session.scalar(sa.select(CertsignTrial.works).where(CertsignTrial.settings_mark == settings_mark)))
+    return bool(session.scalar(_WORKS, {"mark": settings_mark}))
 
 
 def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool, problem: str | None = None) -> None:
@@ -249,7 +249,10 @@ def keep_prepared(
     work. A permission is another one than any before."""
     kept = {"prepared_for": dict(prepared.prepared_for), "assurance": dict(prepared.assurance)}
     row = _changed(session, attempt, {**kept, "settings_mark": settings_mark, **_NO_PERMISSION})
-    session.add_all(prepared.signings)
+    columns = [column.key for column in _SIGNINGS.columns]
+    rows = [{name: getattr(signing, name) for name in columns} for signing in prepared.signings]
+    if rows:
+        session.connection().execute(_NEW_SIGNINGS, rows)
     return row, is_known_to_work(session, settings_mark)
 
 
@@ -417,6 +420,11 @@ _NO_PERMISSION: dict[str, Any] = {
 }
 """The next request is another one."""
 
+# The statements are compiled once: building one costs more than running it.
+
+_WORKS = sa.select(CertsignTrial.works).where(CertsignTrial.settings_mark == sa.bindparam("mark"))
+_SIGNINGS = CertsignSigning.metadata.tables[CertsignSigning.__tablename__]
+_NEW_SIGNINGS = _SIGNINGS.insert()
 _SIGNED = (
     sa.update(CertsignSigning)
     .where(
