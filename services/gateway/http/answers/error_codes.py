@@ -31,10 +31,14 @@ MEANINGS = {
     ),
     "unauthenticated": Meaning(
         "The API key is missing or not valid",
-        "`X-Auth-Token` is missing, not known, replaced by a newer key, or its user is archived",
+        "`X-Auth-Token` is missing, not known, deleted, has expired, was replaced by a newer key, or its user is archived",
         "Get a key from an admin",
     ),
-    "forbidden": Meaning("This may not be done", "The role of the user may not do this", "Ask an admin"),
+    "forbidden": Meaning(
+        "This may not be done",
+        "The role of the user may not do this, or the key does not have the scope that the sentence names",
+        "Ask an admin, or use another key",
+    ),
     "not_found": Meaning(
         "There is no such thing",
         "There is no such record or path, or the caller may not see it; a signing link that was replaced, with `state` "
