@@ -40,6 +40,7 @@ OTHER = {
     "accent_color": "#7a1fa2",
     "allow_to_delegate": True,
     "allow_to_return": True,
+    "keep_days": 90,
     "reminders": {"first": "one_hour", "second": None, "third": "thirty_days"},
 }
 """Another value than the default, for each setting that is not a toggle which is on."""
@@ -71,6 +72,12 @@ REFUSED: list[tuple[str, Any]] = [
     ("with_signature_id", []),
     ("esigning_preference", "multiple"),
     ("esigning_preference", "single"),
+    ("keep_days", 6),
+    ("keep_days", -1),
+    ("keep_days", 36_501),
+    ("keep_days", 7.5),
+    ("keep_days", True),
+    ("keep_days", "soon"),
     ("reminders", "two_days"),
     ("reminders", ["two_days"]),
     ("company_name", "Acme\r\nBcc: everybody@example.com"),
