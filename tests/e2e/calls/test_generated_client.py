@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "support" / "clients" / "generated_client"
 FREE = {
     *("FeedEventData", "Metadata", "MetadataInput", "StampDetails", "SubmissionEventData"),
-    *("Variables", "VariablesSchema"),
+    *("ValueSchema", "Variables", "VariablesSchema"),
 }
 """What may hold anything, on purpose: the caller's own data, values for Word documents, what belongs to one kind of event or to
 a provider's way of selling stamps."""

@@ -52,6 +52,7 @@ from countersign_client.api.templates import (
     templates_get,
     templates_merge,
     templates_remove,
+    templates_schema,
     templates_search,
     templates_submissions,
     templates_update,
@@ -178,6 +179,7 @@ from countersign_client.models import (
     User,
     UserChange,
     UserWithKey,
+    ValueSchema,
     Variables,
     Verification,
     Verify,
@@ -322,6 +324,8 @@ def templates(client: AuthenticatedClient, pdf: str, docx: str) -> Template:
     found = told(templates_search.sync_detailed(client=client, external_id=f"generated {MARK}"), TemplatePage)
     assert [one.id for one in found.data] == [made.id]
     assert (found.pagination.count, found.pagination.next_) == (1, made.id)
+    schema = told(templates_schema.sync_detailed(made.id, client=client), ValueSchema)
+    assert [*schema["properties"]] == made.roles
     return told(templates_get.sync_detailed(made.id, client=client), Template)
 
 
