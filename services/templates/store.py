@@ -128,9 +128,12 @@ def cleaned_names(name: str | None, external_id: str | None, problems: Problems)
     return names.title(name or "", "name", problems), names.key(external_id or "", "external_id", problems) or None
 
 
-def announced(session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime) -> Template:
-    """Emit the event with the whole template in it; the answer is the same with links that expire."""
-    announce(session, event, row, queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json"))
+def announced(
+    session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime, **more: Any
+) -> Template:
+    """Emit the event with the whole template, and ``more``, in it; the answer is the template with links that expire."""
+    data = queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json")
+    announce(session, event, row, {**data, **more})
     return queries.as_template(row, row.documents, links.expiring(now))
 
 
@@ -142,9 +145,8 @@ def announced_change(
     changes = contract.changes(before, definition_of(row))
     if refuse_breaking:
         contract.refuse_breaking(changes)
-    data = queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json")
-    announce(session, TEMPLATE_UPDATED, row, {**data, "changes": [change.model_dump() for change in changes]})
-    return queries.as_template(row, row.documents, links.expiring(now))
+    told = [change.model_dump() for change in changes]
+    return announced(session, TEMPLATE_UPDATED, row, links, now, changes=told)
 
 
 def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:

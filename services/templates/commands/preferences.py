@@ -48,7 +48,7 @@ def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMa
     if merged != row.preferences:
         row.preferences, row.updated_at = merged, now
         session.flush()
-        store.announced(session, TEMPLATE_UPDATED, row, links, now)
+        store.announced(session, TEMPLATE_UPDATED, row, links, now, changes=[])
 
 
 def merged(present: Mapping[str, Any], changes_given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ MOST_TOLD = 200
 def changes(before: Definition, after: Definition) -> list[ValueChange]:
     """Return what of roles and of fields that take values is gone, other or new. What is gone comes first, then what else is
     breaking. A field that was renamed, or given to another role, is gone under its former name."""
+    if (before.parties, before.fields) == (after.parties, after.fields):
+        return []
     was, is_now = (template_schema(one.parties, one.fields)["properties"] for one in (before, after))
     found = list(_between(was, is_now))
     return sorted(found, key=lambda change: (change.change != "removed", not change.breaking))[:MOST_TOLD]
