@@ -29,7 +29,7 @@ from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.specimens import contract
-from tests.support.services.specimens.running import Specimen, specimen
+from tests.support.services.specimens.running import Specimen, emptied, specimen
 from tests.support.services.suite import wait_until
 
 QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
@@ -107,15 +107,7 @@ def served(broker: PrivateBroker, postgres: PrivatePostgres, tmp_path: Path) -> 
     """A specimen on PostgreSQL, whose database can be cut off; its queues are empty at the end."""
     with specimen(broker.amqp_url, postgres.new_database(), tmp_path) as made:
         yield made
-    # What a process had that was killed, or waits to be tried again, is in its queue only a moment later.
-    wait_until(lambda: all(emptied(broker, queue) for queue in (QUEUE, PARKED, *RETRIES)), what="empty queues")
-
-
-def emptied(broker: PrivateBroker, queue: str) -> bool:
-    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
-    connection.channel().queue_purge(queue)
-    connection.close()
-    return waiting(broker, queue) == 0
+    wait_until(lambda: emptied(broker, QUEUE, PARKED, *RETRIES), what="empty queues")
 
 
 def publish(broker: PrivateBroker, *events: tuple[str, str], again: bool = False) -> None:
@@ -267,8 +259,7 @@ def test_killers_are_parked_and_what_was_under_way_with_them_is_handled(
     """With nothing left of their deaths when an operator has them handled again."""
     innocents = sorted(f"innocent {number}" for number in range(8))
     publish(broker, ("killer 1", "die"), *((name, "keep") for name in innocents), ("killer 2", "die"))
-    # One that stands still says where before this test gives up: that has happened, on busy machines, and nobody knows why.
-    processes = [served.start("serve", TURN_SECONDS="120")]
+    processes = [served.start("serve")]
     deaths = 0
 
     def ended() -> bool:
@@ -277,7 +268,7 @@ def test_killers_are_parked_and_what_was_under_way_with_them_is_handled(
         if (status := processes[-1].poll()) is not None:
             assert status == 9, f"it ended otherwise than by an event: {served.log('serve')[-5000:]}"
             deaths += 1
-            processes.append(served.start("serve", TURN_SECONDS="120"))
+            processes.append(served.start("serve"))
         left = broker.messages()
         print(left, processes[-1].poll(), end="\r")  # the last of them is shown when the test fails
         return (

@@ -26,7 +26,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import build, observe
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services.specimens import contract
-from tests.support.services.specimens.running import Specimen, answers, specimen
+from tests.support.services.specimens.running import Specimen, answers, emptied, specimen
 from tests.support.services.suite import wait_until
 
 QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
@@ -56,10 +56,8 @@ def on_both(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterato
 
 
 def empty(broker: PrivateBroker) -> None:
-    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
-    for queue in (QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen"):
-        connection.channel().queue_purge(queue)
-    connection.close()
+    queues = (QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen")
+    wait_until(lambda: emptied(broker, *queues), what="empty queues")
 
 
 @pytest.fixture

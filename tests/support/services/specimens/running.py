@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pika
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.data.database import Database
+from deploy.rabbitmq import PrivateBroker
 from tests.support.services.processes import log_of
 from tests.support.services.specimens import contract, processes
 from tests.support.services.suite import wait_until
@@ -77,6 +79,17 @@ def specimen(amqp_url: str, database_url: str, folder: Path, **settings: str) ->
         yield made
     finally:
         made.stop()
+
+
+def emptied(broker: PrivateBroker, *queues: str) -> bool:
+    """Remove what is in these queues, and return whether nothing is left that would come to the next test: what a killed
+    process had is put back only a moment later, and is no message to be removed until then."""
+    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
+    for queue in queues:
+        connection.channel().queue_purge(queue)
+    connection.close()
+    left = broker.messages()
+    return not any(left.get(queue) for queue in queues)
 
 
 def answers(client: RpcClient) -> bool:
