@@ -171,6 +171,20 @@ def _retry(arguments: list[str]) -> int:
     return worst
 
 
+def _stuck(arguments: list[str]) -> int:
+    parser = _parser(
+        "stuck", COMMANDS["stuck"].help + ". Status 0: nothing is stuck; 1: something is; 3: not all was seen."
+    )
+    parser.add_argument("services", nargs="*", metavar="SERVICE", help=f"of {', '.join(SERVICES)}; all by default")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    chosen = parser.parse_args(arguments)
+    names = _services(parser, chosen.services)
+    _use_settings(quietly=chosen.json)
+    from deploy.command import stuck
+
+    return stuck.look(names, as_json=chosen.json)
+
+
 def _parked(arguments: list[str]) -> int:
     if arguments:
         _use_settings()
@@ -264,6 +278,7 @@ COMMANDS = {
     ),
     "migrate": Command("[SERVICE...]", "bring databases and queues to this version", _of_services("migrate")),
     "keys": Command("[EMAIL]", "give an admin a new API key", _keys),
+    "stuck": Command("[--json] [SERVICE...]", "say which work does not go on, and why", _stuck),
     "retry": Command("[SERVICE [WORK [NUMBER...]]]", "have work that was given up tried again", _retry),
     "parked": Command("list | requeue QUEUE | drop QUEUE", "see to events that were given up", _parked),
     "backup": Command("DIR", "copy databases and files while the suite runs", _backup),

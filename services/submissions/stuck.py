@@ -1,0 +1,40 @@
+"""Submissions that everybody has signed and that are not sealed: what ``countersign stuck`` shows of them."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.runtime.stuck import GIVEN_UP, LATE, SHOWN, UNDER_WAY, Stuck, StuckRow
+from contracts.types import SealingStatus
+from services.submissions.models import SubmissionRow
+
+_REMEDIES = {
+    SealingStatus.SEALING: (UNDER_WAY, "See what is stuck in rendering, which seals them."),
+    SealingStatus.FAILED: (GIVEN_UP, "Mend what the reasons say, then: POST /api/submissions/:id/seal"),
+}
+
+
+def stuck(session: Session, moment: datetime) -> list[Stuck]:
+    """Return the submissions that have waited for their seal since LATE, and those whose sealing has failed."""
+    found = []
+    for status, (state, remedy) in _REMEDIES.items():
+        condition: sa.ColumnElement[bool] = SubmissionRow.sealing_status == status.value
+        if status is SealingStatus.SEALING:
+            condition = sa.and_(condition, SubmissionRow.sealing_since <= moment - LATE)
+        if count := session.scalar(sa.select(sa.func.count()).select_from(SubmissionRow).where(condition)):
+            found.append(Stuck("sealing of submissions", state, count, _oldest(session, condition), remedy))
+    return found
+
+
+def _oldest(session: Session, condition: Any) -> tuple[StuckRow, ...]:
+    since = sa.func.coalesce(SubmissionRow.sealing_since, SubmissionRow.updated_at)
+    query = sa.select(
+        SubmissionRow.id, SubmissionRow.sealing_since, SubmissionRow.updated_at, SubmissionRow.sealing_error
+    )
+    rows = session.execute(query.where(condition).order_by(since, SubmissionRow.id).limit(SHOWN))
+    return tuple(
+        StuckRow(str(number), number, sealing_since or updated_at, 0, None, error or "")
+        for number, sealing_since, updated_at, error in rows
+    )
