@@ -209,7 +209,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
             high_water.LOOK_EVERY,
             high_water.Keeper(name, database, high_water.store_at(settings.blob_url)),
         ),
-        Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write_unsynced(_beat, name)),
+        Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write_unnoticed(_beat, name)),
         Every(f"{name} scrub", scrubbing.EVERY, lambda: scrubbing.scrub(database)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]

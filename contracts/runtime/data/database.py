@@ -28,6 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import StaticPool
 
 from contracts.errors import CannotStart, ServiceError, invalid
 from contracts.runtime.monitoring import observe
@@ -110,6 +111,7 @@ class Database:
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
         self._turn = threading.Lock()
         self._watching: sqlite3.Connection | None = None
+        self._unnoticed: Engine | None = None
         self._watch = threading.Lock()
         self.on_commit: list[Callable[[Set[str]], None]] = []
 
@@ -171,18 +173,46 @@ class Database:
             return None
         with self._watch:
             try:
-                if self._watching is None:
-                    address = f"{Path(self.url.database).absolute().as_uri()}?mode=rw"
-                    self._watching = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
-                return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+                return int(self._watched(self.url.database).execute("PRAGMA data_version").fetchone()[0])
             except sqlite3.Error:  # whoever then looks is told what is wrong
                 self._end_watch()
                 return None
 
+    def write_unnoticed(
+        self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """As ``write_unsynced``, for a change that nobody waits for, as that a process is alive: ``changes`` stays as it was
+        here, so that no loop looks. (SQLite does not count what the connection that is asked has committed itself.) Each
+        statement is committed by itself."""
+        if not self.sqlite or not self.url.database:
+            self.write_unsynced(use_case, *args, **kwargs)
+            return
+        with self._in_turn(), self._watch:
+            try:
+                with _translated():
+                    self._watched(self.url.database)
+                    with Session(self._unnoticed) as session:
+                        use_case(session, *args, **kwargs)
+            except Exception:
+                self._end_watch()
+                raise
+
+    def _watched(self, path: str) -> sqlite3.Connection:
+        """The connection that is asked for changes, which commits each statement of its own."""
+        if self._watching is None:
+            address = f"{Path(path).absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(
+                address, uri=True, timeout=SQLITE_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._watching = connection
+            self._unnoticed = sa.create_engine("sqlite+pysqlite://", creator=lambda: connection, poolclass=StaticPool)
+        return self._watching
+
     def _end_watch(self) -> None:
         if self._watching is not None:
             self._watching.close()
-            self._watching = None
+            self._watching = self._unnoticed = None
 
     def ping(self) -> None:
         """Raises ServiceError("unavailable") when the database does not answer."""

@@ -11,6 +11,7 @@ No mark is no sign of anything: the first start, or the blob store is new as wel
 
 import importlib
 import importlib.util
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -35,6 +36,9 @@ LOOK_EVERY = timedelta(seconds=2)
 START_PATIENCE = 15.0
 """Seconds for which a process that starts waits for another one that is at it: much longer than a restored database takes to
 begin again, and than several take one after the other when the store is silent."""
+
+_LONGEST_QUIET = 30.0
+"""Seconds after which a running service looks although nothing has changed."""
 
 _PATIENCE = 3.0
 """The same for a process that is running."""
@@ -109,16 +113,23 @@ def begin_again(service: str, database: Database, floors: Mapping[str, int]) -> 
 
 
 class Keeper:
-    """Keeps the mark of a running service; remembers the last one, so that the store is asked only when something changed."""
+    """Keeps the mark of a running service; remembers the last one, so that the store is asked only when something changed, and
+    the database only when anything was committed, or once in a while."""
 
     def __init__(self, service: str, database: Database, store: BlobStore) -> None:
         self._service, self._database, self._store = service, database, store
         self._last: Mark | None = None
+        self._changes: int | None = None
+        self._looks_at = 0.0
 
     def __call__(self) -> None:
+        changes = self._database.changes()
+        if changes is not None and changes == self._changes and time.monotonic() < self._looks_at:
+            return
         state = self._database.read(_state)
         if self._last is None or state != (self._last.epoch, self._last.given):
             self._last = keep(self._service, self._database, self._store)
+        self._changes, self._looks_at = changes, time.monotonic() + _LONGEST_QUIET
 
 
 def _was_restored(mark: Mark, present: str, highest: Mapping[str, int]) -> bool:

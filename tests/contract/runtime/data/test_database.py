@@ -231,6 +231,46 @@ def test_whoever_waits_is_told_cheaply_whether_anything_was_committed(database: 
     assert database.changes() is not None
 
 
+def test_what_nobody_waits_for_is_no_change(database: Database) -> None:
+    """It is there for everybody, and another process counts it."""
+
+    def add(session: Session, name: str) -> None:
+        session.execute(Thing.__table__.insert().values(name=name))
+
+    def names(session: Session) -> list[str]:
+        return list(session.scalars(sa.select(Thing.name).order_by(Thing.name)))
+
+    other = Database(str(database.url.render_as_string(hide_password=False)))
+    before, elsewhere = database.changes(), other.changes()
+    database.write_unnoticed(add, "alive")
+    database.write_unnoticed(add, "still alive")
+    assert other.read(names) == database.read(names) == ["alive", "still alive"]
+    assert database.changes() == before
+    if database.sqlite:
+        assert other.changes() != elsewhere
+    database.write(add, "news")
+    if database.sqlite:
+        assert database.changes() != before
+    other.dispose()
+
+    def broken(session: Session) -> None:
+        session.execute(sa.text("INSERT INTO nothing VALUES (1)"))
+
+    with pytest.raises(sa.exc.DBAPIError):
+        database.write_unnoticed(broken)
+    database.write_unnoticed(add, "alive again")
+    assert "alive again" in database.read(names)
+
+
+def test_a_heartbeat_waits_its_turn_and_says_when_there_is_none(database: Database, tmp_path: Path) -> None:
+    if not database.sqlite:
+        return
+    gone = Database(f"sqlite:///{tmp_path}/nothing.sqlite")
+    with pytest.raises(ServiceError, match="not available"):
+        gone.write_unnoticed(lambda session: session.execute(sa.text("SELECT 1")))
+    assert not (tmp_path / "nothing.sqlite").exists()
+
+
 def test_writers_side_by_side_are_never_told_that_it_is_locked(database: Database) -> None:
     """F29."""
 
