@@ -2,7 +2,8 @@
 
 A private RabbitMQ node, one `serve` process per service, one shared `background` process, the gateway. Everything it keeps is
 in VAR_DIR. It obeys PORT, VAR_DIR, BASE_URL, ADMIN_EMAIL, ADMIN_API_KEY, AMQP_URL, <SERVICE>_DATABASE_URL, BLOB_URL, SMTP_URL,
-ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs).
+ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs); with PROVIDERS_TO_TRY=no the providers of
+certificates and stamps are left out that are there to be tried.
 """
 
 import contextlib
@@ -447,7 +448,8 @@ def environment_in(var_dir: Path, environment: Mapping[str, str]) -> dict[str, s
 def main() -> int:
     var_dir = Path(os.environ.get("VAR_DIR") or ROOT / "var")
     port = int(os.environ.get("PORT") or 8000)
-    suite = Suite(var_dir, port=port, environment=settings_from_environment(), with_providers=True)
+    with_providers = os.environ.get("PROVIDERS_TO_TRY") != "no"
+    suite = Suite(var_dir, port=port, environment=settings_from_environment(), with_providers=with_providers)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:

@@ -61,6 +61,15 @@ def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
         _bud(image_of(service, tag), context / "services" / "Dockerfile", context, mounts, f"SERVICE={service}")
 
 
+def build_trial() -> str:
+    """The image for trying, of the working tree; its name."""
+    mounts = machine_mounts()
+    _provide_base()
+    name = image_of("trial")
+    _bud(name, ROOT / "deploy" / "trial.Dockerfile", ROOT, mounts)
+    return name
+
+
 def build_commit(service: str, commit: str) -> None:
     """The service's image as ``commit`` describes it, with the tag ``BEFORE``."""
     with tempfile.TemporaryDirectory(prefix="countersign-before-") as folder:

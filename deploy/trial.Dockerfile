@@ -1,0 +1,40 @@
+# The whole suite in one container, to be tried: services, a private RabbitMQ, SQLite and files in /data. Never for production: there
+# each service is an image of its own (services/Dockerfile). Built from the repository's root:
+# docker build -f deploy/trial.Dockerfile --build-arg REVISION=$(git rev-parse HEAD) -t countersign/trial:0.1.0 .
+# docker run --rm -p 127.0.0.1:8000:8000 -v countersign:/data countersign/trial:0.1.0
+ARG PYTHON=python:3.11-slim-bookworm
+FROM ${PYTHON}
+# As deploy/local.py installs them (RUN_PACKAGES); what it calls poppler-utils is for the demo.
+RUN apt-get update && apt-get install -y --no-install-recommends \
+        fonts-crosextra-caladea fonts-crosextra-carlito fonts-liberation \
+        fonts-noto-cjk fonts-noto-core fonts-symbola fonts-unifont \
+        libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
+        libreoffice-writer \
+        rabbitmq-server \
+    && rm -rf /var/lib/apt/lists/* \
+    && find /usr/share/fonts -type d -exec touch -d @0 {} + && fc-cache --force
+RUN groupadd --gid 10001 countersign \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin countersign \
+    && install -d -m 0700 -o 10001 -g 10001 /data
+WORKDIR /app
+COPY deploy/locks/all.txt lock.txt
+RUN pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r lock.txt
+COPY LICENSE NOTICE pyproject.toml ./
+COPY contracts contracts
+COPY services services
+COPY deploy deploy
+RUN python -m compileall -q contracts services deploy
+USER 10001:10001
+# The providers to be tried have pages at addresses that are reached inside the container only.
+ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --start-period=120s --interval=10s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=5)"]
+CMD ["python", "-m", "deploy.suite"]
+# Last, because it is another one with each commit.
+ARG REVISION=unknown
+ENV COUNTERSIGN_REVISION=${REVISION}
+LABEL org.opencontainers.image.title="Countersign, to be tried" \
+      org.opencontainers.image.licenses=Apache-2.0 \
+      org.opencontainers.image.revision=${REVISION}
