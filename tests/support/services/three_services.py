@@ -182,7 +182,8 @@ class Suite:
         return subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True).stdout
 
     def files(self) -> set[str]:
-        """What the store keeps, without the services' own marks: those are written at any time."""
+        """What the store keeps, without the services' own marks: those are written at any time. What an earlier test has left may
+        go at any time, too."""
         root = self.folder / "blobs"
         found = {str(Path(folder, name).relative_to(root)) for folder, _, names in os.walk(root) for name in names}
         return {name for name in found if not name.startswith(MARKS)}
