@@ -119,10 +119,12 @@ class FeedEvent(EventRecord):
 
 
 class FeedPage(Tolerant):
-    """Ascending by ``sequence``, which the cursors in ``pagination`` are."""
+    """Ascending by ``sequence``, which the cursors in ``pagination`` are. ``end`` is the ``sequence`` of the last event of the
+    whole log, 0 when there is none; None from a service of an older version."""
 
     data: list[FeedEvent]
     pagination: Pagination
+    end: int | None = None
 
 
 class ReadFeedEnd(Tolerant):

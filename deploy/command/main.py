@@ -1,6 +1,8 @@
-"""``countersign COMMAND``: one door to what the suite's operators run. Each command hands over to the module that does it.
+"""``countersign COMMAND``: one door to what the suite's operators run, and those who integrate with it. Each command hands over
+to the module that does it.
 
-Nothing is imported before it is needed, so that help, a mistake in the command line and a version come at once.
+Nothing is imported before it is needed, so that help, a mistake in the command line and a version come at once, and so that who
+has not installed the services' packages may use the commands that do without them.
 """
 
 import argparse
@@ -8,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,11 +22,13 @@ _NEEDED = ("connexion", "nameko", "weasyprint")
 
 @dataclass(frozen=True)
 class Command:
-    """``run`` gets what follows the command's name, and returns the exit status. ``usage`` is what may follow."""
+    """``run`` gets what follows the command's name, and returns the exit status. ``usage`` is what may follow. ``alone``: it
+    does without the services' packages, or says itself what it needs them for."""
 
     usage: str
     help: str
     run: Callable[[list[str]], int]
+    alone: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="countersign",
         usage="countersign COMMAND ...",
-        description="Run Countersign, and look after it.",
+        description="Run Countersign and look after it, or work with an installation from elsewhere.",
         epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,20 +48,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _version()
     if chosen.command is None:
         parser.error(f"name a command: {', '.join(COMMANDS)}")
-    if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        print(
-            f"countersign: {', '.join(missing)} is missing: it was installed without its services. Install it as"
-            " countersign[all], such as pipx install '.[all]'.",
-            file=sys.stderr,
-        )
+    command = COMMANDS[chosen.command]
+    if not command.alone and not _has_services():
         return 2
     try:
-        return COMMANDS[chosen.command].run(given[1:])
+        return command.run(given[1:])
     except KeyboardInterrupt:
         return 130
     except PermissionError as error:
         print(f"countersign: this user may not do that: {error}", file=sys.stderr)
         return 1
+
+
+def _has_services() -> bool:
+    """Whether the services' packages are installed; else it is said how."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"countersign: {', '.join(missing)} is missing: it was installed without its services. Install it as"
+            " countersign[all], such as pipx install '.[all]'.",
+            file=sys.stderr,
+        )
+    return not missing
 
 
 def _epilog() -> str:
@@ -69,14 +82,18 @@ def _epilog() -> str:
             *lines,
             "",
             "Settings come from the environment. Where there are none, they are those of the suite that `up` keeps in",
-            "VAR_DIR (./var). countersign COMMAND --help says more.",
+            "VAR_DIR (./var). listen, send and evidence ask any installation by HTTP: --url and --key-file, or",
+            "COUNTERSIGN_URL and COUNTERSIGN_API_KEY. countersign COMMAND --help says more.",
         ]
     )
 
 
 def _version() -> int:
-    from contracts.runtime.monitoring import build
-
+    try:
+        from contracts.runtime.monitoring import build
+    except ImportError:  # installed without its services
+        print(f"countersign {metadata.version('countersign')}")
+        return 0
     revision = build.revision()
     print(f"countersign {build.version()}" + ("" if revision == build.UNKNOWN else f" ({revision})"))
     return 0
@@ -245,10 +262,41 @@ def _verify(arguments: list[str]) -> int:
     parser.add_argument("file", type=Path, metavar="FILE", help="a PDF; the ZIP of evidence, or its unpacked folder")
     parser.add_argument("--root", type=Path, metavar="FILE", help="trust this root certificate (PEM) and no other")
     chosen = parser.parse_args(arguments)
+    from deploy.command.remote import evidence
+
+    try:
+        if evidence.is_evidence(chosen.file):
+            return evidence.check(chosen.file, chosen.root)
+    except OSError as error:
+        print(f"{chosen.file} could not be checked: {error}", file=sys.stderr)
+        return 2
+    if not _has_services():
+        return 2
     _use_settings(quietly=True)
     from deploy.command import verify
 
     return verify.look_at(chosen.file, chosen.root)
+
+
+# --- what asks an installation by HTTP, from any machine
+
+
+def _listen(arguments: list[str]) -> int:
+    from deploy.command.remote import listen
+
+    return listen.main(arguments)
+
+
+def _send(arguments: list[str]) -> int:
+    from deploy.command.remote import send
+
+    return send.main(arguments)
+
+
+def _evidence(arguments: list[str]) -> int:
+    from deploy.command.remote import evidence
+
+    return evidence.main(arguments)
 
 
 def _parser(command: str, description: str) -> argparse.ArgumentParser:
@@ -287,5 +335,8 @@ COMMANDS = {
     "accept-differences": Command(
         "URL [ID...]", "seal what is not what was signed, after a restore", _accept_differences
     ),
-    "verify": Command("FILE", "check a sealed PDF, or evidence", _verify),
+    "verify": Command("FILE", "check a sealed PDF, or evidence", _verify, alone=True),
+    "listen": Command("--forward URL", "forward events to a program, as webhooks bring them", _listen, alone=True),
+    "send": Command("FILE|ID --to 'NAME <MAIL>'", "send a document, or a template, to be signed", _send, alone=True),
+    "evidence": Command("ID", "fetch the evidence of a submission, and check it", _evidence, alone=True),
 }

@@ -1,11 +1,9 @@
-"""``countersign verify``: whether the signatures of a PDF hold, or the evidence of a submission, without a suite that runs.
+"""``countersign verify`` of a PDF: whether its signatures hold, without a suite that runs.
 
-A PDF is opened by a child with limits, as all files of strangers are, and judged as ``POST /tools/verify`` does. Evidence is
-checked by the very program that goes along with it.
+It is opened by a child with limits, as all files of strangers are, and judged as ``POST /tools/verify`` does. Evidence is
+checked in ``remote.evidence``, which needs no packages.
 """
 
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -24,7 +22,6 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import certificates
 from services.rendering.settings import Settings
 
-EVIDENCE_PROGRAM = Path(__file__).parents[2] / "services" / "gateway" / "evidence" / "verify.py"
 MOST_BYTES = 200 * 2**20
 """More than a document may have."""
 
@@ -33,10 +30,6 @@ def look_at(path: Path, root: Path | None) -> int:
     """Check a file and say what came of it: 0 when all of it holds, 1 when something does not, 2 when it cannot be read."""
     observe.setup("verify", "CRITICAL")
     try:
-        if path.is_dir() or _begins_with(path, b"PK"):
-            more = ["--openssl"] if shutil.which("openssl") else []  # without it, the program says how it is done
-            more += ["--root", str(root)] if root is not None else []
-            return subprocess.run([sys.executable, str(EVIDENCE_PROGRAM), str(path), *more], check=False).returncode
         if path.stat().st_size > MOST_BYTES:
             return _unreadable(path, f"it is larger than {MOST_BYTES // 2**20} MB")
         anchors = _certificates(root) if root is not None else own_anchors()
@@ -82,11 +75,6 @@ def _certificates(path: Path) -> list[bytes]:
     except ValueError as error:
         raise ValueError(f"{path} holds no certificate in PEM") from error
     return [certificate.public_bytes(serialization.Encoding.DER) for certificate in read]
-
-
-def _begins_with(path: Path, magic: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(magic)) == magic
 
 
 def _told(found: Verification) -> Iterator[str]:

@@ -110,10 +110,11 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
     except domain.Refused as refused:
         raise invalid(refused.reason, refused.field) from refused
     after = min(request.after or 0, LARGEST_ID)
-    if after:
-        end = feed_end(session).sequence
-        if after > end:
-            raise invalid(f"after is beyond the end of the log, which is {end}", "after", f"is greater than {end}")
+    end = feed_end(
+        session
+    ).sequence  # before the page: all until there that the caller asks for and may see is in it, or follows
+    if after > end:
+        raise invalid(f"after is beyond the end of the log, which is {end}", "after", f"is greater than {end}")
     limit = max(1, min(request.limit, LARGEST_PAGE))
     position = LoggedEvent.position
 
@@ -129,7 +130,7 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
         wanted = found()
     positions = list(session.scalars(wanted))
     rows = list(session.scalars(sa.select(LoggedEvent).where(position.in_(positions)).order_by(position)))
-    return rpc.FeedPage(data=readable(rpc.FeedEvent, rows, _of_feed), pagination=Pagination.of(positions))
+    return rpc.FeedPage(data=readable(rpc.FeedEvent, rows, _of_feed), pagination=Pagination.of(positions), end=end)
 
 
 def feed_end(session: Session) -> rpc.FeedEnd:

@@ -115,3 +115,5 @@ def test_the_end_of_the_feed_is_that_of_the_whole_log(database: Database) -> Non
         ends.append(database.read(queries.feed_end).sequence)
     assert ends[0] == 0
     assert ends[1:] == [each.sequence for each in feed(database).data]
+    for chosen in ({}, {"limit": 1}, {"after": ends[-1]}, {"kinds": ["form.declined"]}):
+        assert feed(database, **chosen).end == ends[-1]

@@ -91,6 +91,24 @@ def test_an_empty_answer_waits_for_the_next_event(sqlite_suite: RunningSuite) ->
     assert told.count(made[0]) == 1
 
 
+def test_a_page_tells_where_the_log_ends(sqlite_suite: RunningSuite) -> None:
+    """Also one that has none of it: where a reader begins that wants nothing of before."""
+    suite = sqlite_suite
+    template = suite.template(agreement_pdf())["id"]
+    _, last = everything(suite)
+    ends = [
+        suite.api("GET", "/events", params=query)["end"]
+        for query in ({"limit": 1}, {"kinds": "form.declined", "after": last})
+    ]
+    made = send(suite, template, send_email=False)[0]["submission_id"]
+
+    def told() -> bool:
+        return made in [each["data"].get("id") for each in everything(suite, max(ends), kinds="submission.created")[0]]
+
+    assert all(end >= last for end in ends)
+    wait_until(told, what="what came after the end")
+
+
 def test_what_is_no_cursor_no_kind_and_no_time(sqlite_suite: RunningSuite) -> None:
     suite = sqlite_suite
     suite.template(agreement_pdf())

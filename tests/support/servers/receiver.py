@@ -25,12 +25,15 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 class Receiver:
-    """``answer`` decides about each request; the default takes everything. ``url`` is where it listens, on ``host``."""
+    """``answer`` decides about each request; the default takes everything. ``url`` is where it listens, on ``host`` and, unless
+    any will do, ``port``."""
 
-    def __init__(self, answer: Callable[[Received], Reply] | None = None, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, answer: Callable[[Received], Reply] | None = None, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.requests: list[Received] = []
         self.answer = answer or (lambda _: (204, {}, b""))
-        self._server = http.server.ThreadingHTTPServer((host, 0), self._handler())
+        self._server = http.server.ThreadingHTTPServer((host, port), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
