@@ -89,6 +89,8 @@ TEST_PACKAGES = [
     "php-cli",  # these run the programs of docs/receiving.md
     "ruby",
     "golang-go",
+    "mono-mcs",  # C#: 25 MB with what runs it
+    "mono-runtime",
     "libatomic1",
     "make",
     "git",

@@ -27,7 +27,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "receiving.md"
 PROGRAMS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 SECRET = "whsec_" + base64.b64encode(bytes(range(200, 232))).decode()  # with the bytes that text codings would change
 OTHER = "whsec_" + base64.b64encode(b"another secret of 24 byte").decode()
-CHECKERS = {"sh": ["sh"], "php": ["php"], "ruby": ["ruby"], "go": ["go", "run"]}
+COMPILED = '[ -f "$0.exe" ] || mcs "-out:$0.exe" "$0" || exit 2; exec mono "$0.exe"'
+CHECKERS = {"sh": ["sh"], "php": ["php"], "ruby": ["ruby"], "go": ["go", "run"], "cs": ["sh", "-c", COMPILED]}
 
 
 def signature(secret: str, message: str, at: int, body: bytes) -> str:
