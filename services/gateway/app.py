@@ -56,6 +56,7 @@ def serve(settings: Settings) -> int:
     _ensure_first_admin(context)
     health = liveness.start(settings.health_host, settings.health_port, lambda: _problems(context))
     http = server(application, settings)
+    http.on_shutdown = context.streams.end
     log.info("gateway.started", host=settings.host, port=settings.port)
     garbage.keep_all()
     # Each call goes from the event loop's thread to the bus's and back. With Python's 5 ms one waits so long for the other on a

@@ -46,6 +46,12 @@ class Settings(ServiceSettings):
     heavy_calls_per_user: int = Field(
         default=3, ge=1, description="calls of one user at once that work on documents; others wait, then get 503"
     )
+    event_streams_per_user: int = Field(
+        default=5, ge=1, description="streams of events that one user may have open at once"
+    )
+    event_stream_seconds: float = Field(
+        default=300.0, gt=0, description="seconds after which a stream of events ends; its client opens another"
+    )
     page_threads: int = Field(default=16, ge=1, description="threads for the signing page and file links")
     fetch_threads: int = Field(default=16, ge=1, description="threads that fetch files from URLs that callers gave")
     work_threads: int = Field(default=8, ge=1, description="threads for large bodies, files, passwords, the database")

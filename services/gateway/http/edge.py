@@ -16,7 +16,7 @@ from services.gateway.http.answers.cross_origin import CrossOrigin
 from services.gateway.http.answers.entity_tags import Tagged
 from services.gateway.http.answers.problem_documents import ProblemDocuments
 from services.gateway.http.encodings import Encoding
-from services.gateway.http.exchange import KEY, Exchange, exchange_of
+from services.gateway.http.exchange import KEY, Exchange, Stream, exchange_of
 from services.gateway.settings import MEGABYTE, Settings
 
 log = observe.logger(__name__)
@@ -105,7 +105,9 @@ class Edge:
         finally:
             body.forget()
             duration = time.perf_counter() - began
-            DURATION.labels(exchange.operation or "other", written.status).observe(duration)
+            # A stream lasts as long as it may; how soon it began is what tells of us.
+            taken = written.began - began if isinstance(exchange.answer, Stream) and written.began else duration
+            DURATION.labels(exchange.operation or "other", written.status).observe(taken)
             log.info(
                 "http.handled",
                 method=method,
@@ -261,10 +263,12 @@ class _Written:
         self._common = common
         self.status = 0
         self.bytes = 0
+        self.began = 0.0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.began = time.perf_counter()
             headers = list(message.get("headers", ()))
             names = {name.lower() for name, _ in headers}
             headers.append(self._request_id)

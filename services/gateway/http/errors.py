@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 
 from contracts.errors import ServiceError
 from contracts.runtime.monitoring import observe
+from services.gateway.http import rate_limits
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
     ConnexionRequest,
@@ -78,7 +79,8 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
     if status in (408, 431):
         headers["Connection"] = "close"  # what still comes belongs to this request
     if status == 429:
-        headers["Retry-After"] = str(_wait(error))
+        seconds = _wait(error)
+        headers |= {"Retry-After": str(seconds), **rate_limits.exhausted(error.details, seconds)}
     return status, headers, orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
 
 

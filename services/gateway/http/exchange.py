@@ -1,6 +1,6 @@
 """The state of one HTTP request while it goes through the layers of the gateway."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -36,6 +36,16 @@ class Download:
     chunks: Iterator[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer whose ``pieces`` are sent as they come. ``close`` is called once, when it is over, however it ends."""
+
+    media_type: str
+    pieces: AsyncGenerator[bytes, None]
+    headers: Mapping[str, str]
+    close: Callable[[], None]
+
+
 @dataclass(slots=True)
 class Exchange:
     """Lives in the ASGI scope. Each layer fills in what it finds out: who asks, with what, and what the answer is.
@@ -43,7 +53,7 @@ class Exchange:
     ``refused`` is what a dry run is refused for by now: the body is what is left without that. ``check_again`` looks the key up
     once more, and raises what the request would be refused with if it came now; ``checked_at`` is when that was done last, by
     ``time.monotonic``. ``expected_state`` is the digest of the record that the caller wants to change, if they said which one
-    they have read (``contracts.rpc.unchanged``).
+    they have read (``contracts.rpc.unchanged``). ``limits`` are headers of a limit that the operation has (``rate_limits``).
     """
 
     request_id: str
@@ -60,6 +70,7 @@ class Exchange:
     claim: Claim | None = None
     refused: ServiceError | None = None
     expected_state: str | None = None
+    limits: dict[str, str] = field(default_factory=dict)
 
     @property
     def dry_run(self) -> bool:

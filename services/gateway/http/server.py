@@ -106,6 +106,8 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, room: Room) -> None:
         super().__init__(config)
         self._room = room
+        self.on_shutdown: Callable[[], None] = lambda: None
+        """Called when it is to stop, before it waits for what is under way."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
@@ -124,6 +126,10 @@ class Server(uvicorn.Server):
 
         self.servers: list[Any] = [_Door(loop, listening, protocol, self._room)]
         self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.on_shutdown()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

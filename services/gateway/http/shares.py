@@ -32,8 +32,9 @@ class Shares:
         self._shares: dict[str, _Share] = {}
 
     @asynccontextmanager
-    async def place(self, caller: str) -> AsyncIterator[None]:
-        """In the order in which they asked. Raises ServiceError("unavailable") when no place becomes free in time."""
+    async def place(self, caller: str) -> AsyncIterator[int]:
+        """In the order in which they asked; tells how many are free then. Raises ServiceError("unavailable") when none becomes
+        free in time."""
         share = self._shares.setdefault(caller, _Share(asyncio.Semaphore(self._size)))
         share.users += 1
         try:
@@ -43,7 +44,7 @@ class Shares:
                 REFUSED.inc()
                 raise ServiceError("unavailable", "Too many of your documents are being processed, try again") from None
             try:
-                yield
+                yield max(0, self._size - share.users)
             finally:
                 share.places.release()
         finally:

@@ -12,6 +12,7 @@ from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.types import Account, Actor
+from services.gateway.http import rate_limits
 from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
@@ -219,6 +220,7 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
     if status == 429:
         seconds = next((detail["retry_after"] for detail in details or [] if "retry_after" in detail), 60)
         answer.headers["Retry-After"] = str(seconds)
+        answer.headers.update(rate_limits.exhausted(details or [], seconds))
     return answer
 
 

@@ -46,7 +46,7 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     """
     row = _locked(session, key, now)
     if remaining := _wait(row, rate, now):
-        raise too_early(refusal, remaining)
+        raise too_early(refusal, remaining, *_limit(row, rate, now))
     if not _left(row.began_at, rate.within, now):
         row.began_at, row.count = now, 0
     row.count += 1
@@ -54,10 +54,13 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     session.flush()
 
 
-def too_early(refusal: str, remaining: timedelta) -> ServiceError:
+def too_early(refusal: str, remaining: timedelta, quota: int, window: timedelta) -> ServiceError:
     seconds = max(1, ceil(remaining.total_seconds()))
     reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
-    return ServiceError("rate_limited", refusal, [{"field": "request", "reason": reason, "retry_after": seconds}])
+    limit = {"quota": quota, "window": int(window.total_seconds())}
+    return ServiceError(
+        "rate_limited", refusal, [{"field": "request", "reason": reason, "retry_after": seconds, **limit}]
+    )
 
 
 def network(ip: str | None) -> str:
@@ -83,6 +86,13 @@ def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
     if row.count >= rate.most:
         remaining = max(remaining, _left(row.began_at, rate.within, now))
     return remaining
+
+
+def _limit(row: RateRow, rate: Rate, now: datetime) -> tuple[int, timedelta]:
+    """How often in which time, of the limit that keeps somebody waiting for longest."""
+    paused = timedelta(0) if row.last_at is None else _left(row.last_at, rate.pause, now)
+    is_used_up = row.count >= rate.most and _left(row.began_at, rate.within, now) >= paused
+    return (rate.most, rate.within) if is_used_up else (1, rate.pause)
 
 
 def _left(since: datetime, period: timedelta, now: datetime) -> timedelta:

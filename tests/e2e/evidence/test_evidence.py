@@ -148,6 +148,10 @@ def test_who_asks_twice_gets_the_same_bytes(told: Told) -> None:
     assert evidence(told.suite, told.submission["id"]) == first
     told.suite.api("PUT", f"/submissions/{told.submission['id']}", {"name": "Renamed"})
     assert evidence(told.suite, told.submission["id"]) == first
+    for path in ("evidence", "documents"):  # two of the calls of which each user has a few at once
+        answer = told.suite.call("GET", f"/submissions/{told.submission['id']}/{path}")
+        assert answer.headers["RateLimit-Policy"] == '"documents";q=3;qu="concurrent-requests"'
+        assert answer.headers["RateLimit"] == '"documents";r=2'
 
 
 def test_nothing_is_sealed_for_it(told: Told) -> None:

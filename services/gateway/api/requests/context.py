@@ -5,7 +5,7 @@ import contextvars
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,6 +24,7 @@ from services.gateway.accounts.keys import KeyRing
 from services.gateway.accounts.providers import Providers
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.json_body import path
+from services.gateway.http.streams import Streams
 from services.gateway.rights import CallersKey
 from services.gateway.settings import Settings
 
@@ -43,6 +44,7 @@ class GatewayContext:
     threads: ThreadPoolExecutor
     fetching: ThreadPoolExecutor
     direct: DirectReads | None
+    streams: Streams = field(default_factory=Streams)
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run in a thread what would block the event loop: databases, files, passwords."""

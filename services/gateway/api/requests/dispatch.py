@@ -15,9 +15,10 @@ from contracts.runtime.bus.caller import acting_for
 from services.gateway import api
 from services.gateway.api.requests import next_page, repeats
 from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http import rate_limits
 from services.gateway.http.answers import entity_tags
 from services.gateway.http.connexion_import import ROUTING_CONTEXT
-from services.gateway.http.exchange import Download, Exchange, exchange_of, invalid_with
+from services.gateway.http.exchange import Download, Exchange, Stream, exchange_of, invalid_with
 from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
@@ -44,9 +45,12 @@ class Dispatch:
         exchange.request = Request(scope, receive)
         exchange.answer = await self._answer(exchange)
         if isinstance(exchange.answer, Download):
-            await self._send_file(send, exchange.answer)
+            await self._send_file(send, exchange.answer, exchange.limits)
+        elif isinstance(exchange.answer, Stream):
+            await self._send_stream(send, receive, exchange, exchange.answer)
         else:
             headers = next_page.header(exchange.answer, scope, self._context.settings.base_url)
+            headers += _encoded(exchange.limits)
             if operation in api.SECRET:
                 headers.append((b"cache-control", b"no-store"))
             await _send_json(send, 201 if operation in api.CREATED else 200, exchange.answer, headers)
@@ -57,7 +61,9 @@ class Dispatch:
         caller = repeats.of_user(exchange.actor.user_id)
         if exchange.operation not in api.HEAVY:
             return await self._handled(exchange, caller)
-        async with self._shares.place(caller):
+        async with self._shares.place(caller) as free:
+            most = self._context.settings.heavy_calls_per_user
+            exchange.limits = rate_limits.concurrent(rate_limits.DOCUMENTS, most, free)
             return await self._handled(exchange, caller)
 
     async def _handled(self, exchange: Exchange, caller: str) -> Any:
@@ -92,16 +98,24 @@ class Dispatch:
         if wanted.strip() != "*":
             exchange.expected_state = state_of(answer)
 
-    async def _send_file(self, send: Send, file: Download) -> None:
+    async def _send_stream(self, send: Send, receive: Receive, exchange: Exchange, stream: Stream) -> None:
+        assert exchange.actor is not None
+        try:
+            with acting_for(repeats.of_user(exchange.actor.user_id)):
+                await self._context.streams.run(stream, send, receive)
+        finally:
+            stream.close()
+
+    async def _send_file(self, send: Send, file: Download, limits: dict[str, str]) -> None:
         """Each piece is read when the one before it is on its way: a slow client holds no thread, and little memory."""
         disposition = content_disposition(file.filename, inline=False)
-        headers = [
-            ("content-type", file.media_type),
-            ("content-length", str(file.size)),
-            ("content-disposition", disposition),
-        ]
-        encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-        await send({"type": "http.response.start", "status": 200, "headers": encoded})
+        headers = {
+            "content-type": file.media_type,
+            "content-length": str(file.size),
+            "content-disposition": disposition,
+            **limits,
+        }
+        await send({"type": "http.response.start", "status": 200, "headers": _encoded(headers)})
         while piece := await self._context.in_thread(_piece, file.chunks):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
@@ -121,6 +135,10 @@ async def _tried(handle: api.Handler, context: GatewayContext, exchange: Exchang
             return answer
         more = answer["problems"]
     raise invalid_with(exchange.refused, more)
+
+
+def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _piece(chunks: Iterator[bytes]) -> bytes:

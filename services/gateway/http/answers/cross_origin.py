@@ -11,8 +11,18 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-_SENT = ("X-Auth-Token", "Idempotency-Key", "If-Match", "If-None-Match", "X-Request-Id")
-_READ = ("API-Version", "Allow", "Content-Disposition", "ETag", "Link", "Retry-After", "X-Request-Id")
+_SENT = ("X-Auth-Token", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "X-Request-Id")
+_READ = (
+    "API-Version",
+    "Allow",
+    "Content-Disposition",
+    "ETag",
+    "Link",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "X-Request-Id",
+)
 
 
 class CrossOrigin:

@@ -9,26 +9,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import orjson
-from werkzeug.datastructures import MIMEAccept
-from werkzeug.http import parse_accept_header
 
+from services.gateway.http.answers.accepted import prefers
 from services.gateway.http.answers.error_codes import MEANINGS, PAGE
 
 MEDIA_TYPE = "application/problem+json"
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
-
-
-def asked_for(accept: str) -> bool:
-    """True for a client with this ``Accept`` that names problem documents, and would not rather have JSON.
-
-    One that takes everything (``*/*``) gets what it always got.
-    """
-    accepted = parse_accept_header(accept, MIMEAccept)
-    wish = next((quality for value, quality in accepted if value.lower() == MEDIA_TYPE), 0.0)
-    plain = next((quality for value, quality in accepted if value.lower() == "application/json"), 0.0)
-    return wish > 0 and wish >= plain
 
 
 def problem_document(error: dict[str, Any], status: int, request_id: str, base_url: str) -> dict[str, Any]:
@@ -59,7 +47,7 @@ class ProblemDocuments:
         self._body = b""
 
     async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_error(message) and asked_for(self._accept):
+        if message["type"] == "http.response.start" and _is_error(message) and prefers(self._accept, MEDIA_TYPE):
             self._start = message
             return
         if self._start is None:

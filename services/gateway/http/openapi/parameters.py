@@ -11,15 +11,16 @@ _LARGEST_LIMIT = 100
 
 
 class ParametersSchema:
-    """The path and query parameters of one operation, and its Idempotency-Key."""
+    """The path and query parameters of one operation, its Idempotency-Key, and headers that are arguments like any other."""
 
     def __init__(self, definitions: list[dict[str, Any]]) -> None:
         # Connexion adds the parameters of the path once for each of its layers.
         unique = {(definition["in"], definition["name"]): definition for definition in definitions}
         self._path = [_Parameter(definition) for (place, _), definition in unique.items() if place == "path"]
         self._query = {name: _Parameter(definition) for (place, name), definition in unique.items() if place == "query"}
-        header = unique.get(("header", "Idempotency-Key"))
-        self._idempotency_key = None if header is None else _Parameter(header)
+        headers = {name: _Parameter(definition) for (place, name), definition in unique.items() if place == "header"}
+        self._idempotency_key = headers.pop("Idempotency-Key", None)
+        self._headers = {name.lower().encode(): parameter for name, parameter in headers.items()}
 
     def accept(self, scope: Any) -> dict[str, Any]:
         """The arguments by name. Raises ServiceError: ``not_found`` for a path that no record has, else ``invalid``."""
@@ -34,6 +35,9 @@ class ParametersSchema:
                 if (definition := self._query.get(name)) is None:
                     raise self._unknown(name)
                 arguments[name] = definition.accept(text)
+        for name, value in scope["headers"] if self._headers else ():
+            if (header := self._headers.get(name)) is not None:
+                arguments[header.name] = header.accept(value.decode("latin-1"))
         return arguments
 
     def idempotency_key(self, scope: Any) -> str | None:

@@ -21,6 +21,10 @@ class Pace:
         self._lock = threading.Lock()
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    def _limit(self) -> dict[str, int]:
+        """How many at most in the seconds that it takes to have as many again."""
+        return {"quota": self._burst, "window": max(1, round(self._burst / self._per_second))}
+
     def count(self, key: str) -> None:
         """Raises ServiceError("rate_limited") when it is too early, with ``retry_after`` in the details."""
         with self._lock:
@@ -34,5 +38,5 @@ class Pace:
         if is_early:
             seconds = max(1, round((1 - tokens) / self._per_second))
             reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
-            details = [{"field": "request", "reason": reason, "retry_after": seconds}]
+            details = [{"field": "request", "reason": reason, "retry_after": seconds, **self._limit()}]
             raise ServiceError("rate_limited", "Too many requests, wait a moment", details)

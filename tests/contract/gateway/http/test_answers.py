@@ -290,7 +290,9 @@ def refusing(gateway: RunningGateway, services: Services) -> Services:
         "templates.clone": TEMPLATE,
         "templates.remove": ServiceError("internal", "SELECT * FROM secrets"),
         "submissions.get": ServiceError("unavailable", "The submissions service does not answer"),
-        "submissions.send_code": ServiceError("rate_limited", "Please wait", [{"retry_after": 17}]),
+        "submissions.send_code": ServiceError(
+            "rate_limited", "Please wait", [{"retry_after": 17, "quota": 5, "window": 3600}]
+        ),
     }
     gateway.call("POST", "/templates/7/clone", json={"name": "A"}, headers={"Idempotency-Key": "used"})
     return services
@@ -323,7 +325,11 @@ def test_every_error_is_a_problem_document_for_who_asks(
     assert told["type"] == f"{gateway.base_url}/docs/errors#{told['code']}"
     assert (told["status"], told["detail"]) == (status, plain.json()["error"])
     assert (told["request_id"], told["instance"]) == (REQUEST_ID, f"urn:uuid:{REQUEST_ID}")
-    same = {"Retry-After", "Allow", "Cache-Control", "X-Request-Id", "API-Version", "Connection"}
+    limits = {"RateLimit": '"requests";r=0;t=17', "RateLimit-Policy": '"requests";q=5;w=3600'} if status == 429 else {}
+    assert {name: plain.headers[name] for name in plain.headers if name.lower().startswith("ratelimit")} == {
+        name.lower(): value for name, value in limits.items()
+    }
+    same = {"Retry-After", "Allow", "Cache-Control", "X-Request-Id", "API-Version", "Connection", *limits}
     assert {name: problem.headers.get(name) for name in same} == {name: plain.headers.get(name) for name in same}
 
 

@@ -43,7 +43,10 @@ def test_404_says_so_in_the_body() -> None:
 
 def test_503_and_429_say_when_to_come_back() -> None:
     assert int(errors.answer(ServiceError("unavailable", "x"), "r")[1]["Retry-After"]) > 0
-    assert errors.answer(ServiceError("rate_limited", "x"), "r")[1]["Retry-After"] == "60"
+    assert errors.answer(ServiceError("rate_limited", "x"), "r")[1] == {
+        "Retry-After": "60",
+        "RateLimit": '"requests";r=0;t=60',
+    }
     told = ServiceError("rate_limited", "x", [{"retry_after": 17}])
     assert errors.answer(told, "r")[1]["Retry-After"] == "17"
 

@@ -109,6 +109,7 @@ def test_too_early_says_how_long_to_wait(client: Any, codes: RecordingBus) -> No
     codes.answers[submissions.codes.SEND_CODE] = ServiceError("rate_limited", "Please wait", details)
     answer = client.post(f"/s/{SLUG}/code/send", json={"request_id": "r1"})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "17")
+    assert answer.headers["RateLimit"] == '"requests";r=0;t=17'
 
 
 def test_another_site_can_make_nobody_ask_for_codes(client: Any, codes: RecordingBus) -> None:

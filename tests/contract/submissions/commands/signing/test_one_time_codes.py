@@ -171,6 +171,7 @@ def test_one_code_a_minute_to_an_address_whoever_asks(desk: CodeDesk) -> None:
     assert (len(results) - len(refused), desk.count("code.due")) == (1, 1)
     assert {one.code for one in refused} == {"rate_limited"}
     assert {one.details[0]["retry_after"] for one in refused} == {60}
+    assert {(one.details[0]["quota"], one.details[0]["window"]) for one in refused} == {(1, 60)}
     desk.later(seconds=45)
     assert refusal(lambda: desk.send(bo.slug)).details[0]["retry_after"] == 15
     assert desk.count("code.due") == 1
@@ -192,7 +193,9 @@ def test_twenty_codes_and_twenty_wrong_guesses_a_day(desk: CodeDesk) -> None:
         desk.later(minutes=2)
         desk.send(bo.slug)
     desk.later(minutes=2)
-    assert refusal(lambda: desk.send(bo.slug)).details[0]["retry_after"] > 3_600
+    late = refusal(lambda: desk.send(bo.slug)).details[0]
+    assert late["retry_after"] > 3_600
+    assert (late["quota"], late["window"]) == (20, 86_400)
     desk.later(days=1)
     desk.send(bo.slug)
     assert desk.check(bo.slug, desk.code()).proof

@@ -10,8 +10,9 @@ import jsonschema
 import pytest
 
 from services.gateway.http.answers import error_codes
+from services.gateway.http.answers.accepted import prefers
 from services.gateway.http.answers.error_codes import MEANINGS
-from services.gateway.http.answers.problem_documents import ProblemDocuments, asked_for, problem_document
+from services.gateway.http.answers.problem_documents import ProblemDocuments, problem_document
 from services.gateway.http.openapi import specification
 from tests.support.judges.problem_details import RFC_9457
 
@@ -42,7 +43,7 @@ ERRORS_PAGE = Path(__file__).parents[5] / "docs" / "errors.md"
     ],
 )
 def test_who_gets_one(accept: str, wanted: bool) -> None:
-    assert asked_for(accept) is wanted
+    assert prefers(accept, PROBLEM) is wanted
 
 
 @pytest.mark.parametrize("code", MEANINGS)

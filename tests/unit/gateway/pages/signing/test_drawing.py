@@ -90,6 +90,7 @@ def test_who_asks_without_end_is_told_to_wait_and_others_are_not(client: Any, dr
     answers = [post(client, ASKED) for _ in range(70)]
     assert {one.status_code for one in answers} == {200, 429}
     assert answers[-1].headers["Retry-After"] == "1"
+    assert answers[-1].headers["RateLimit-Policy"] == '"requests";q=60;w=15'
     assert len(drawing.requests(rendering.DRAW_VALUES)) < 70
     assert client.post("/s/another-form/drawing", json=ASKED).status_code == 200
 
