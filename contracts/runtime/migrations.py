@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
-from contracts.errors import ServiceError
+from contracts.errors import CannotStart, ServiceError
 from contracts.runtime.data import search, tables
 from contracts.runtime.data.database import normalised, refuse_other_encodings
 from contracts.runtime.monitoring import observe
@@ -32,16 +32,26 @@ log = observe.logger(__name__)
 _POSTGRES_LOCK = 0x636F756E  # "coun": one migration at a time per database
 _ENVIRONMENT = Path(__file__).parent / "migration_environment"
 
+MOVING = "countersign_move"
+"""A table that is there while a database is being moved here (``deploy/moving``): only a part of its rows is."""
 
-def upgrade(service: str, database_url: str, revision: str = "head") -> None:
+_HALF_MOVED = (
+    "a database is being moved into this one, and is not whole: run countersign move again, with the same target"
+)
+
+
+def upgrade(service: str, database_url: str, revision: str = "head", *, moving: bool = False) -> None:
     """Bring the database of ``services.<service>`` to ``revision``. Creates an SQLite file when there is none.
 
     A schema that is later than this code is left as it is: after a rollback the older version migrates again and starts.
+    Raises CannotStart where a move into this database is not finished, unless it is that move which asks (``moving``).
     """
     from alembic import command
 
     def run(config: "Config") -> None:
         connection = config.attributes["connection"]
+        if not moving and _is_half_moved(connection):
+            raise CannotStart(_HALF_MOVED)
         current = revision_of(connection)
         connection.rollback()  # Alembic commits only transactions that it has begun itself
         if _is_later(current, revisions(service)):
@@ -66,6 +76,8 @@ def pending(service: str, database_url: str) -> str | None:
     """
     versions = revisions(service)
     with _engine(database_url) as engine, engine.connect() as connection:
+        if _is_half_moved(connection):
+            return _HALF_MOVED
         current = revision_of(connection)
     if current == versions[-1] or _is_later(current, versions):
         return None
@@ -85,6 +97,10 @@ def revision_of(connection: Connection) -> str | None:
         return None
     revision: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
     return revision
+
+
+def _is_half_moved(connection: Connection) -> bool:
+    return sa.inspect(connection).has_table(MOVING)
 
 
 def _is_later(current: str | None, versions: list[str]) -> bool:

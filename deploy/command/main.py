@@ -235,6 +235,14 @@ def _restore(arguments: list[str]) -> int:
     return restore.main(arguments, program="countersign restore")
 
 
+def _move(arguments: list[str]) -> int:
+    if not {"-h", "--help"} & {*arguments}:
+        _use_settings()
+    from deploy.moving import program
+
+    return program.main(arguments, program="countersign move")
+
+
 def _reconcile(arguments: list[str]) -> int:
     from deploy import reconcile
 
@@ -331,6 +339,9 @@ COMMANDS = {
     "parked": Command("list | requeue QUEUE | drop QUEUE", "see to events that were given up", _parked),
     "backup": Command("DIR", "copy databases and files while the suite runs", _backup),
     "restore": Command("DIR", "put a backup back while it is stopped", _restore),
+    "move": Command(
+        "(SERVICE... | --all) --to URL", "take databases to PostgreSQL or SQLite while it is stopped", _move
+    ),
     "reconcile": Command("", "compare the services with each other and the files", _reconcile),
     "accept-differences": Command(
         "URL [ID...]", "seal what is not what was signed, after a restore", _accept_differences

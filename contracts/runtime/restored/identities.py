@@ -49,14 +49,24 @@ def jump(connection: Connection, floors: Mapping[str, int]) -> dict[str, tuple[i
         table: (number, max(floors.get(table, 0), number) + RESERVE)
         for table, number in highest_numbers(connection).items()
     }
+    go_on_above(connection, {table: number for table, (_, number) in jumps.items()})
+    return jumps
+
+
+def go_on_above(connection: Connection, numbers: Mapping[str, int]) -> None:
+    """Let the numbers of these tables go on above these, as if the last one had been given out; 0: as if none had been. In the
+    caller's transaction. A table that gives out no numbers is left as it is."""
     if connection.dialect.name == "postgresql":
         for row in connection.execute(_OWNED_SEQUENCES).all():
+            if row.table_name not in numbers:
+                continue
+            number = numbers[row.table_name]
             # Unlike setval this belongs to the transaction. A sequence says how far it is once it has given a number.
-            connection.execute(sa.text(f"ALTER SEQUENCE {row.sequence} RESTART WITH {jumps[row.table_name][1]}"))
-            connection.execute(sa.text("SELECT nextval(:sequence)"), {"sequence": row.sequence})
-        return jumps
-    for table, (_, number) in jumps.items():
-        values = {"name": table, "seq": number}
+            connection.execute(sa.text(f"ALTER SEQUENCE {row.sequence} RESTART {f'WITH {number}' if number else ''}"))
+            if number:
+                connection.execute(sa.text("SELECT nextval(:sequence)"), {"sequence": row.sequence})
+        return
+    for table in numbers.keys() & highest_numbers(connection).keys():
+        values = {"name": table, "seq": numbers[table]}
         if connection.execute(_COUNT_ON, values).rowcount == 0:
             connection.execute(_COUNT_FROM, values)
-    return jumps
