@@ -22,11 +22,10 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
-from pydantic import SecretStr
 from sqlalchemy.engine import URL, Connection
 
 from contracts.blobs import INCOMING
@@ -38,6 +37,7 @@ from contracts.runtime.data.tables import event_stream, inbox, outbox
 from contracts.runtime.monitoring import build
 from contracts.runtime.restored import identities
 from contracts.runtime.restored.high_water import MARKS
+from contracts.runtime.settings import is_secret
 from deploy import manifest
 from deploy.manifest import (
     DATABASES,
@@ -295,14 +295,9 @@ def secret_names() -> list[str]:
     names = {"CERTIFICATE_DIR", "SIGNING_PKCS12_FILE"}
     for service in SERVICES:
         for name, field in importlib.import_module(f"services.{service}.settings").Settings.model_fields.items():
-            if _holds_secret(field.annotation):
+            if is_secret(field.annotation):
                 names.add(str(field.validation_alias or name).upper())
     return sorted(names)
-
-
-def _holds_secret(annotation: Any) -> bool:
-    """Is it ``SecretStr``, or a union or ``Annotated`` with it?"""
-    return annotation is SecretStr or any(_holds_secret(part) for part in get_args(annotation))
 
 
 def _version() -> str:

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
 from contracts.runtime.data.database import normalised
+from contracts.runtime.settings import SecretFileFaults, given
 from deploy.services import SERVICES
 from deploy.suite import settings_of_var_dir
 
@@ -84,10 +85,14 @@ class Places:
         ``make up`` in VAR_DIR (``./var``). Raises Unsuitable when some are missing."""
         names = {service: f"{service.upper()}_DATABASE_URL" for service in SERVICES}
         required = [*names.values(), "BLOB_URL"]
-        missing = [name for name in required if not environment.get(name)]
+        try:
+            found = {name: given(name, environment) or "" for name in required}
+        except SecretFileFaults as fault:
+            raise Unsuitable(str(fault)) from fault
+        missing = [name for name in required if not found[name]]
         if missing and len(missing) < len(required):
             raise Unsuitable(f"not set: {', '.join(missing)}")
-        values = settings_of_var_dir(Path(environment.get("VAR_DIR") or "var").resolve()) if missing else environment
+        values = settings_of_var_dir(Path(environment.get("VAR_DIR") or "var").resolve()) if missing else found
         return cls({service: values[name] for service, name in names.items()}, values["BLOB_URL"])
 
 

@@ -8,6 +8,7 @@ certificates and stamps are left out that are there to be tried.
 
 import contextlib
 import dataclasses
+import importlib
 import ipaddress
 import json
 import os
@@ -20,9 +21,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from contracts.runtime.settings import FILE, SecretFileFaults, given
 from deploy.log_pipe import LoggedProcess
 from deploy.make_secrets import broker_users
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
@@ -207,7 +210,8 @@ class Suite:
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": str(ROOT),
         }
-        return {**os.environ, **values, **{key: value for key, value in self.settings.items() if value}, **fixed}
+        made = {**values, **{key: value for key, value in self.settings.items() if value}, **fixed}
+        return {**{key: value for key, value in os.environ.items() if key.removesuffix(FILE) not in made}, **made}
 
     def _names(self) -> tuple[str, ...]:
         workers = ("worker",) if self.one_worker else WORKERS
@@ -425,8 +429,28 @@ def settings_of_var_dir(var_dir: Path) -> dict[str, str]:
 
 
 def settings_from_environment() -> dict[str, str]:
-    """The caller's settings: whatever of the environment a service would read."""
-    return {key: value for key, value in os.environ.items() if key.isupper() and value}
+    """The caller's settings: whatever of the environment a service would read. Raises SecretFileFaults."""
+    return settings_in(os.environ)
+
+
+def settings_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same of another environment. What is in files is read here: the suite makes the secrets that it is not given, and a
+    service refuses those that it is given twice."""
+    found = {key: value for key, value in environment.items() if key.isupper() and value}
+    for key in [key for key in found if key.endswith(FILE)]:
+        name = key.removesuffix(FILE)
+        if name in _all_secrets():
+            found[name] = given(name, found) or ""
+            del found[key]
+    return found
+
+
+@cache
+def _all_secrets() -> frozenset[str]:
+    """The settings of all services that hold a secret, with the own AMQP_URL that each may have."""
+    classes = [importlib.import_module(f"services.{service}.settings").Settings for service in SERVICES]
+    own = {f"{service.upper()}_AMQP_URL" for service in SERVICES}
+    return frozenset(own.union(*(settings.secrets().values() for settings in classes)))
 
 
 def is_kept_in(var_dir: Path) -> bool:
@@ -448,8 +472,13 @@ def environment_in(var_dir: Path, environment: Mapping[str, str]) -> dict[str, s
 def main() -> int:
     var_dir = Path(os.environ.get("VAR_DIR") or ROOT / "var")
     port = int(os.environ.get("PORT") or 8000)
+    try:
+        settings = settings_from_environment()
+    except SecretFileFaults as fault:
+        print(f"Countersign was not started: {fault}", file=sys.stderr)
+        return 1
     with_providers = os.environ.get("PROVIDERS_TO_TRY") != "no"
-    suite = Suite(var_dir, port=port, environment=settings_from_environment(), with_providers=with_providers)
+    suite = Suite(var_dir, port=port, environment=settings, with_providers=with_providers)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:

@@ -8,7 +8,6 @@ Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from contracts.events import REGISTRY
 from contracts.rpc.health import SERVICES
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.broker import parameters
+from contracts.runtime.settings import SecretFileFaults, given
 
 
 def main(arguments: list[str], *, program: str = "python -m contracts.runtime.parked") -> int:
@@ -32,8 +32,8 @@ def main(arguments: list[str], *, program: str = "python -m contracts.runtime.pa
         print((__doc__ or "").replace("python -m contracts.runtime.parked", program), file=sys.stderr)  # noqa: T201
         return 2
     try:
-        connection = pika.BlockingConnection(parameters(os.environ["AMQP_URL"], "parked"))
-    except (KeyError, AMQPError, ValueError) as error:
+        connection = pika.BlockingConnection(parameters(_amqp_url(), "parked"))
+    except (SecretFileFaults, AMQPError, ValueError) as error:
         print(f"The broker cannot be reached; is AMQP_URL right? {error!r}", file=sys.stderr)  # noqa: T201
         return 1
     try:
@@ -48,6 +48,12 @@ def main(arguments: list[str], *, program: str = "python -m contracts.runtime.pa
     finally:
         connection.close()
     return 0
+
+
+def _amqp_url() -> str:
+    if not (url := given("AMQP_URL")):
+        raise ValueError("AMQP_URL is not set")
+    return url
 
 
 def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str]:

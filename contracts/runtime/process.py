@@ -35,7 +35,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import answers, heartbeats, inbox
 from contracts.runtime.monitoring import build, liveness, observe
 from contracts.runtime.restored import high_water
-from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.settings import SecretFileFaults, ServiceSettings
 
 log = observe.logger(__name__)
 
@@ -69,6 +69,8 @@ def settings_or_faults(name: str) -> ServiceSettings | list[str]:
     cls: type[ServiceSettings] = importlib.import_module(f"services.{name}.settings").Settings
     try:
         return cls.from_environment()
+    except SecretFileFaults as error:
+        return error.faults
     except pydantic.ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
     names = [environment_name(cls, ".".join(str(part) for part in problem["loc"])) for problem in problems]

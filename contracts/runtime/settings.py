@@ -1,12 +1,14 @@
 """Settings come from the environment and nowhere else; a service subclasses this and adds its own.
 
-``python -m services.<name> check`` prints the effective settings. Secrets have no default and are never printed.
+``python -m services.<name> check`` prints the effective settings. Secrets have no default and are never printed. Each may be in
+a file instead, which ``<NAME>_FILE`` names, as Docker and Kubernetes mount them.
 """
 
 import os
+from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -24,6 +26,41 @@ def at_least(characters: int) -> AfterValidator:
         return secret
 
     return AfterValidator(check)
+
+
+FILE = "_FILE"
+_WITH_PASSWORD = frozenset({"amqp_url", "database_url", "sms_url"})
+"""Settings that are no secrets as a whole, but have a password in them."""
+
+
+class SecretFileFaults(Exception):
+    """Secrets that cannot be had from their files: ``faults`` says of each ``<VARIABLE>: <words>``."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = list(faults)
+
+
+def given(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return what the environment says of the setting ``name``, which holds a secret: its value, or what is in the file that
+    ``<name>_FILE`` names, without the end of its last line. None where neither says anything. Raises SecretFileFaults when both
+    do, or the file cannot be read."""
+    value, path = environment.get(name), environment.get(f"{name}{FILE}")
+    if not path:
+        return value
+    if value:
+        raise SecretFileFaults(f"{name}: it is set, and {name}{FILE} as well: set one of both")
+    try:
+        return Path(path).read_text("utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise SecretFileFaults(f"{name}{FILE}: {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SecretFileFaults(f"{name}{FILE}: {path} is not a text in UTF-8") from error
+
+
+def is_secret(annotation: Any) -> bool:
+    """Is it ``SecretStr``, or a union or ``Annotated`` with it?"""
+    return annotation is SecretStr or any(is_secret(part) for part in get_args(annotation))
 
 
 class ServiceSettings(BaseSettings):
@@ -119,7 +156,28 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The settings of this process. Raises pydantic's ValidationError naming what is missing or wrong."""
+        """The settings of this process. Raises SecretFileFaults, or pydantic's ValidationError naming what is wrong."""
         service = cls.__module__.rpartition(".")[0].rpartition(".")[2]
-        own_url = os.environ.get(f"{service.upper()}_AMQP_URL")
-        return cls(amqp_url=own_url) if own_url else cls()
+        own_url = f"{service.upper()}_AMQP_URL"
+        from_files: dict[str, Any] = {}
+        faults: list[str] = []
+        for key, name in [*cls.secrets().items(), ("amqp_url", own_url)]:
+            try:
+                if name == own_url or os.environ.get(f"{name}{FILE}"):
+                    from_files[key] = given(name) or from_files.get(key)
+            except SecretFileFaults as fault:
+                faults += fault.faults
+        if faults:
+            raise SecretFileFaults(*faults)
+        return cls(**{key: value for key, value in from_files.items() if value})
+
+    @classmethod
+    def secrets(cls) -> dict[str, str]:
+        """Return the environment variables of the settings that hold a secret, by how the class is given them: each may be in
+        a file."""
+        found = {}
+        for name, field in cls.model_fields.items():
+            if is_secret(field.annotation) or name in _WITH_PASSWORD:
+                key = str(field.validation_alias or name)
+                found[key] = key.upper()
+        return found

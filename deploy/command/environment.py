@@ -3,6 +3,7 @@
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from contracts.runtime.settings import FILE
 from deploy import suite
 from deploy.services import SERVICES
 
@@ -17,8 +18,12 @@ def complete(environment: MutableMapping[str, str]) -> Path | None:
     it, or others of REQUIRED are and VAR_DIR is not. Its own settings come first.
     """
     folder = Path(environment.get("VAR_DIR") or "var").resolve()
-    deployed = any(environment.get(name) for name in REQUIRED)
-    if environment.get("LINK_SECRET") or (deployed and not environment.get("VAR_DIR")) or not suite.is_kept_in(folder):
+    set_here = [name for name in REQUIRED if environment.get(name) or environment.get(f"{name}{FILE}")]
+    deployed = bool(set_here)
+    if "LINK_SECRET" in set_here or (deployed and not environment.get("VAR_DIR")) or not suite.is_kept_in(folder):
         return None
-    environment.update(suite.environment_in(folder, {k: v for k, v in environment.items() if k.isupper() and v}))
+    own = suite.settings_in(environment)
+    for key in [key for key in environment if key.endswith(FILE) and key.removesuffix(FILE) in own]:
+        del environment[key]
+    environment.update(suite.environment_in(folder, own))
     return folder

@@ -108,7 +108,7 @@ def _up(arguments: list[str]) -> int:
     if not os.environ.get("VAR_DIR") and not _may_be_used(Path("var")):
         return 2
     os.environ["VAR_DIR"] = os.environ.get("VAR_DIR") or str(Path("var").absolute())
-    if not os.environ.get("AMQP_URL") and not _has_broker():
+    if not (os.environ.get("AMQP_URL") or os.environ.get("AMQP_URL_FILE")) and not _has_broker():
         return 1
     from deploy import suite
 

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from contracts.runtime.bus.broker import parameters
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.settings import SecretFileFaults, ServiceSettings, given
 from contracts.runtime.stuck import Stuck, StuckRow
 
 _STATES = {
@@ -72,13 +71,13 @@ def _in_database(name: str, url: str) -> list[Stuck]:
 
 def _parked(unknown: dict[str, str]) -> list[str]:
     """The lines of ``countersign parked list``."""
-    if not (url := os.environ.get("AMQP_URL")):
-        unknown["broker"] = "AMQP_URL is not set"
-        return []
     try:
+        if not (url := given("AMQP_URL")):
+            unknown["broker"] = "AMQP_URL is not set"
+            return []
         with contextlib.closing(pika.BlockingConnection(parameters(url, "stuck"))) as connection:
             return list(parked.listed(connection))
-    except (AMQPError, OSError, ValueError) as error:
+    except (AMQPError, OSError, ValueError, SecretFileFaults) as error:
         unknown["broker"] = checking.reason_of(error)
         return []
 

@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL
 
 from contracts.errors import CannotStart, ServiceError
 from contracts.runtime.data.database import normalised
+from contracts.runtime.settings import SecretFileFaults, given
 from deploy.manifest import Unsuitable
 from deploy.moving.databases import Target
 from deploy.moving.move import Different, Moved, examined, is_moved, move
@@ -69,9 +70,13 @@ def main(arguments: list[str] | None = None, *, program: str = "python -m deploy
 def sources_of(services: Sequence[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return where the databases of these services are. Raises Unsuitable when a setting is missing."""
     names = {service: f"{service.upper()}_DATABASE_URL" for service in services}
-    if missing := [name for name in names.values() if not environment.get(name)]:
+    try:
+        found = {service: given(name, environment) or "" for service, name in names.items()}
+    except SecretFileFaults as fault:
+        raise Unsuitable(str(fault)) from fault
+    if missing := [names[service] for service, url in found.items() if not url]:
         raise Unsuitable(f"not set: {', '.join(missing)}")
-    return {service: environment[name] for service, name in names.items()}
+    return found
 
 
 def target_of(url: str, service: str) -> str:

@@ -122,6 +122,16 @@ def test_every_shared_setting_is_in_the_runtime_s_readme() -> None:
     assert set(first_column((ROOT / "contracts" / "README.md").read_text(), "Setting")) == shared
 
 
+def test_every_secret_that_may_be_in_a_file_is_in_the_runtime_s_readme() -> None:
+    told = first_columns((ROOT / "contracts" / "README.md").read_text(), "Secret")
+    listed = {
+        service: {name for name, whose in told if whose == "every service" or service in whose} for service in SERVICES
+    }
+    for service in SERVICES:
+        read = importlib.import_module(f"services.{service}.settings").Settings.secrets().values()
+        assert {name.replace("<SERVICE>", service.upper()) for name in listed[service]} == set(read), service
+
+
 def test_every_error_code_is_documented_with_its_status() -> None:
     text = (ROOT / "docs" / "errors.md").read_text()
     table = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.MULTILINE))
