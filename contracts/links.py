@@ -19,6 +19,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
+from contracts.rotation import each
+
 _SIGNATURE_BYTES = 16
 
 
@@ -75,13 +77,14 @@ def sign(secret: str, link: FileLink, holder: str = "") -> str:
 
 
 def read(secret: str, token: str, holder: str = "") -> FileLink:
-    """The link in ``token``; BadLink when it was not signed with ``secret`` for ``holder``. Expiry is the caller's to check."""
+    """The link in ``token``; BadLink when it was not signed with ``secret``, or one that is accepted beside it, for ``holder``.
+    Expiry is the caller's to check."""
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except ValueError as error:
         raise BadLink("not base64") from error
     mac, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(mac, _mac(secret, payload, holder)):
+    if not any(hmac.compare_digest(mac, _mac(one, payload, holder)) for one in each(secret)):
         raise BadLink("wrong signature")
     key, media_type, filename, expires_at, page, *more = json.loads(payload)
     return FileLink(key, media_type, filename, expires_at, page, FieldsOf(*more[0]) if more else None)

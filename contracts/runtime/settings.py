@@ -10,8 +10,10 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.rotation import Secret
 
 WEB_PORTS = "80,443,8080,8443"
 _HIGHEST_PORT = 65_535
@@ -26,6 +28,15 @@ def at_least(characters: int) -> AfterValidator:
         return secret
 
     return AfterValidator(check)
+
+
+def with_others(secret: SecretStr, following: SecretStr | None, previous: SecretStr | None) -> SecretStr:
+    """Return a secret whose value is a ``rotation.Secret`` where others are accepted beside it."""
+    if following is None and previous is None:
+        return secret
+    others = {"following": following, "previous": previous}
+    values = {name: other.get_secret_value() for name, other in others.items() if other is not None}
+    return SecretStr(Secret(secret.get_secret_value(), **values))
 
 
 FILE = "_FILE"
@@ -81,6 +92,12 @@ class ServiceSettings(BaseSettings):
     link_secret: Annotated[SecretStr, at_least(32)] = Field(
         description="signs links to files; the same for every service; at least 32 characters"
     )
+    link_secret_next: Annotated[SecretStr, at_least(32)] | None = Field(
+        default=None, description="the LINK_SECRET that comes next: it is accepted, and signs nothing yet"
+    )
+    link_secret_previous: Annotated[SecretStr, at_least(32)] | None = Field(
+        default=None, description="the LINK_SECRET of before: it is still accepted"
+    )
     database_url: str = Field(description="the service's own database: sqlite:////path or postgresql://...")
     var_dir: Path | None = Field(default=None, description="folder for local state, where a service needs one")
     health_port: int = Field(default=0, description="port of /healthz, /readyz and /metrics of this process; 0: none")
@@ -115,6 +132,17 @@ class ServiceSettings(BaseSettings):
         default=1.0, gt=0, description="how often background work looks for rows without being woken"
     )
     drain_seconds: float = Field(default=25.0, gt=0, description="how long work under way may go on after SIGTERM")
+
+    @field_validator("link_secret_next", "link_secret_previous", mode="before")
+    @classmethod
+    def _none_when_empty(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @model_validator(mode="after")
+    def _accept_others(self) -> Self:
+        """Whoever asks for the secret gets those that are accepted with it."""
+        self.__dict__["link_secret"] = with_others(self.link_secret, self.link_secret_next, self.link_secret_previous)
+        return self
 
     @field_validator("base_url")
     @classmethod

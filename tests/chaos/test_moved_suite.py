@@ -1,4 +1,5 @@
-"""The RUNBOOK's chapter on the way from SQLite to PostgreSQL, walked as it stands there, in the middle of an agreement."""
+"""The RUNBOOK's chapter on the way from SQLite to PostgreSQL, walked as it stands there, in the middle of an agreement; and what
+it says of replacing LINK_SECRET."""
 
 import os
 import re
@@ -40,6 +41,7 @@ def test_an_agreement_that_is_half_signed_goes_on_and_is_sealed(workspace: Path,
         number = seller["submission_id"]
         sign(suite, seller["slug"], SELLER_VALUES)
         before = suite.api("GET", f"/submissions/{number}")["submission_events"]
+        link = suite.api("GET", f"/submissions/{number}/documents")["documents"][0]["url"]
     finally:
         suite.stop()
 
@@ -62,11 +64,17 @@ def test_an_agreement_that_is_half_signed_goes_on_and_is_sealed(workspace: Path,
     for path in (suite.var_dir / "databases").iterdir():
         path.unlink()
 
-    moved = RunningSuite(suite.var_dir, port=suite.port, environment=said, one_worker=True)
+    # Another LINK_SECRET at the same time: what was given out with the last one is good as long as that is accepted.
+    secrets = {
+        "LINK_SECRET": "another secret of thirty-two characters and more",
+        "LINK_SECRET_PREVIOUS": (suite.var_dir / "secrets" / "link-secret").read_text().strip(),
+    }
+    moved = RunningSuite(suite.var_dir, port=suite.port, environment={**said, **secrets}, one_worker=True)
     try:
         moved.start()
         trail = moved.api("GET", f"/submissions/{number}")["submission_events"]
         assert trail[: len(before)] == before, "later lines may have come before the end, such as that of a mail"
+        assert requests.get(link, timeout=60).status_code == 200
         sign(moved, buyer["slug"], BUYER_VALUES)
         shown = wait_until(
             lambda: (one := moved.api("GET", f"/submissions/{number}"))["sealing_status"] != "sealing" and one,

@@ -7,6 +7,7 @@ gateway can finish what another one began.
 
 import base64
 import hashlib
+import hmac
 import json
 import secrets
 import threading
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from contracts.formats.one_time_code import mac
+from contracts.rotation import each
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
@@ -120,6 +122,18 @@ class IdentityProvider:
         """Return what the browser that began the attempt keeps, so that nobody else's can finish it."""
         return _letters(mac(self._secret, "identity-browser", state))
 
+    def has_begun(self, state: str, proof: str) -> bool:
+        """Return whether the browser with this proof began the attempt."""
+        return self._begun_with(state, proof) is not None
+
+    def _begun_with(self, state: str, proof: str) -> str | None:
+        """Return the secret that was in force when this browser began."""
+        kept = proof.encode("utf-8", "replace")
+        for one in each(self._secret):
+            if hmac.compare_digest(kept, _letters(mac(one, "identity-browser", state)).encode()):
+                return one
+        return None
+
     def metadata(self) -> Metadata:
         """Return the provider's metadata, known or asked for now. Raises IdentityFailed."""
         if self._metadata is None or self._clock() - self._metadata[0] > KEPT_SECONDS:
@@ -135,7 +149,7 @@ class IdentityProvider:
         keys = len(self._known_keys(provider, KEPT_SECONDS))
         if not keys:
             raise IdentityFailed(IdentityProblem.FAILED, "it gives no key that we can check signatures with")
-        status, tokens = self._exchanged(provider, secrets.token_urlsafe(32), new_state())
+        status, tokens = self._exchanged(provider, secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         error = id_token.text(tokens.get("error")) or "nothing that we know"
         if error == "invalid_grant":  # RFC 6749 5.2: it looks at the code only when it has accepted the client
             return f"{provider.issuer}, {keys} keys, it takes our credentials"
@@ -149,14 +163,14 @@ class IdentityProvider:
     def address(self, state: str, method: str | None, *, anew: bool) -> str:
         """Return the address that the signer is sent to. ``anew``: they must sign in even if the provider knows them."""
         endpoint = self.metadata().authorization_endpoint
-        challenge = hashlib.sha256(self._verifier(state).encode()).digest()
+        challenge = hashlib.sha256(self._verifier(state, self._secret).encode()).digest()
         query = {
             "response_type": "code",
             "client_id": self.settings.client_id,
             "redirect_uri": self._redirect_uri,
             "scope": self.settings.scopes,
             "state": state,
-            "nonce": self._nonce(state),
+            "nonce": self._nonce(state, self._secret),
             "code_challenge": _letters(challenge),
             "code_challenge_method": "S256",
         }
@@ -166,9 +180,12 @@ class IdentityProvider:
             query["prompt"] = "login"
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
 
-    def identity(self, parameters: Mapping[str, str], state: str, method: str | None) -> ProvedIdentity:
-        """Return whom the provider vouches for. ``parameters`` are the parameters that the browser came back with. Raises
-        IdentityFailed."""
+    def identity(
+        self, parameters: Mapping[str, str], state: str, method: str | None, proof: str = ""
+    ) -> ProvedIdentity:
+        """Return whom the provider vouches for. ``parameters`` are those that the browser came back with, ``proof`` is what it
+        kept. Raises IdentityFailed."""
+        secret = self._begun_with(state, proof) or self._secret
         if method == QUALIFIED and not self._acr_values(
             method
         ):  # the operator has taken it back, or a field was changed
@@ -181,8 +198,8 @@ class IdentityProvider:
         if not parameters.get("code"):
             raise IdentityFailed(IdentityProblem.FAILED, "there is no code")
         with self._conversation():
-            tokens = self._tokens(provider, parameters["code"], state)
-            claims = self._claims(provider, tokens, state, method)
+            tokens = self._tokens(provider, parameters["code"], self._verifier(state, secret))
+            claims = self._claims(provider, tokens, self._nonce(state, secret), method)
             more = self._more(provider, tokens, claims)
         return _identity(provider.issuer, claims, more)
 
@@ -197,31 +214,33 @@ class IdentityProvider:
             self._missed_at = self._clock()
             raise
 
-    def _nonce(self, state: str) -> str:
-        return _letters(mac(self._secret, "identity-nonce", state))
+    @staticmethod
+    def _nonce(state: str, secret: str) -> str:
+        return _letters(mac(secret, "identity-nonce", state))
 
-    def _verifier(self, state: str) -> str:
-        return _letters(mac(self._secret, "identity-verifier", state))
+    @staticmethod
+    def _verifier(state: str, secret: str) -> str:
+        return _letters(mac(secret, "identity-verifier", state))
 
     def _acr_values(self, method: str | None) -> Sequence[str]:
         return self.settings.acr_values.get(method or "", ())
 
-    def _tokens(self, provider: Metadata, code: str, state: str) -> Mapping[str, Any]:
+    def _tokens(self, provider: Metadata, code: str, verifier: str) -> Mapping[str, Any]:
         """Exchange the code for tokens at the token endpoint. Raises IdentityFailed."""
-        status, tokens = self._exchanged(provider, code, state)
+        status, tokens = self._exchanged(provider, code, verifier)
         if status != 200 or not isinstance(tokens.get("id_token"), str):
             error = id_token.text(tokens.get("error")) or "nothing that we know"
             problem = IdentityProblem.UNREACHABLE if status >= 500 else IdentityProblem.FAILED
             raise IdentityFailed(problem, f"the token endpoint answered {status}: {error}")
         return tokens
 
-    def _exchanged(self, provider: Metadata, code: str, state: str) -> tuple[int, Mapping[str, Any]]:
+    def _exchanged(self, provider: Metadata, code: str, verifier: str) -> tuple[int, Mapping[str, Any]]:
         """The token endpoint's answer to the code, with its status (RFC 6749 4.1.3, RFC 7636 4.5)."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self._redirect_uri,
-            "code_verifier": self._verifier(state),
+            "code_verifier": verifier,
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         client_id, secret = self.settings.client_id, self.settings.secret
@@ -241,11 +260,11 @@ class IdentityProvider:
         )
         return answer.status, _object(answer)
 
-    def _claims(self, provider: Metadata, tokens: Mapping[str, Any], state: str, method: str | None) -> id_token.Claims:
+    def _claims(self, provider: Metadata, tokens: Mapping[str, Any], nonce: str, method: str | None) -> id_token.Claims:
         expected = Expected(
             issuer=provider.issuer,
             client_id=self.settings.client_id,
-            nonce=self._nonce(state),
+            nonce=nonce,
             acr_values=self._acr_values(method),
             now=int(now().timestamp()),
         )

@@ -22,6 +22,7 @@ import werkzeug
 
 from contracts.errors import ServiceError, not_found
 from contracts.formats.one_time_code import mac
+from contracts.rotation import each
 from contracts.rpc.submissions import progress as rpc
 from contracts.runtime import clock
 from services.gateway.http import page_bodies
@@ -254,15 +255,19 @@ def _problem_of_code(refused: ServiceError) -> str | None:
 
 def _token(context: PagesContext, slug: str, reading: Reading | None) -> str:
     """Return what a form of this reader's page shows, and no page of another site knows."""
-    if reading is None:
-        return ""
-    secret = context.settings.link_secret.get_secret_value()
-    return mac(secret, "page-form", slug, reading.email, reading.proof).hex()[:_TOKEN_LENGTH]
+    return _tokens(context, slug, reading)[0] if reading is not None else ""
+
+
+def _tokens(context: PagesContext, slug: str, reading: Reading) -> list[str]:
+    """Return all that are accepted, the one that is shown now first."""
+    secrets = each(context.settings.link_secret.get_secret_value())
+    return [mac(one, "page-form", slug, reading.email, reading.proof).hex()[:_TOKEN_LENGTH] for one in secrets]
 
 
 def _must_be_ours(context: PagesContext, slug: str, body: dict[str, Any], reading: Reading | None) -> None:
     token = page_bodies.text(body, "token", limit=_TOKEN_LENGTH)
-    if reading is None or not hmac.compare_digest(token.encode(), _token(context, slug, reading).encode()):
+    right = _tokens(context, slug, reading) if reading is not None else []
+    if not any(hmac.compare_digest(token.encode(), one.encode()) for one in right):
         raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.")
 
 

@@ -28,6 +28,7 @@ from contracts.providers import (
     ConfirmationView,
     SignerCertificate,
 )
+from contracts.rotation import each
 from contracts.rpc import rendering as rpc
 from contracts.rpc.rendering import ConfirmationOrder
 from contracts.runtime.clock import now
@@ -492,7 +493,7 @@ class Confirmations:
     def _ask_of(self, row: Confirmation, state: str) -> int:
         """The number of the ask whose ``state`` this is."""
         for ask in range(row.ask, 0, -1):
-            if hmac.compare_digest(state_of(self._secret, row.id, ask), state):
+            if any(hmac.compare_digest(state_of(one, row.id, ask), state) for one in each(self._secret)):
                 return ask
         raise ServiceError("conflict", "This did not begin here.", [{"field": "state", "reason": "is not known"}])
 

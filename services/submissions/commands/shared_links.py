@@ -19,6 +19,7 @@ from contracts.errors import ServiceError
 from contracts.events import CODE_DUE, CodeDue
 from contracts.formats.one_time_code import mac
 from contracts.problems import Problems
+from contracts.rotation import each
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.bus.outbox import emit
@@ -275,7 +276,7 @@ def _with_cookies(
     """Return what the browser gets to keep. Secrets, so they are made each time, and not kept with the answer to the
     request."""
     slug = started.submitter_slug
-    resume = f"{slug}.{_resume_mac(slug, template, site)}"
+    resume = f"{slug}.{_resume_mac(slug, template, site.link_secret)}"
     submitter = session.scalar(sa.select(SubmitterRow).where(SubmitterRow.slug == slug))
     codes = one_time_codes.required(submitter) if submitter is not None else []
     linked = template.preferences.get("shared_link_2fa")
@@ -286,12 +287,12 @@ def _with_cookies(
 
 def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str | None:
     slug, _, mac = (token or "").partition(".")
-    right = _resume_mac(slug, template, site)
-    return slug if hmac.compare_digest(mac.encode(), right.encode()) else None
+    right = [_resume_mac(slug, template, one) for one in each(site.link_secret)]
+    return slug if any(hmac.compare_digest(mac.encode(), one.encode()) for one in right) else None
 
 
-def _resume_mac(slug: str, template: TemplateSnapshot, site: Site) -> str:
-    return mac(site.link_secret, "link-resume", slug, str(template.id)).hex()[:_MAC_LENGTH]
+def _resume_mac(slug: str, template: TemplateSnapshot, secret: str) -> str:
+    return mac(secret, "link-resume", slug, str(template.id)).hex()[:_MAC_LENGTH]
 
 
 def _is_mailbox_of(submitter: SubmitterRow, contact: Contact) -> bool:

@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.formats.one_time_code import DIGITS, code_of, mac, new_seed
+from contracts.rotation import each
 from contracts.rpc.submissions.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.database import for_update
@@ -117,7 +118,7 @@ def of_number(submitter: Any, phone: str) -> Challenge:
 
 def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: str) -> set[str]:
     """Those of the numbers for which this submitter has passed a code."""
-    digests = {address_digest(secret, of_number(submitter, phone)): phone for phone in phones}
+    digests = {address_digest(one, of_number(submitter, phone)): phone for phone in phones for one in each(secret)}
     if not digests:
         return set()
     passed = sa.select(CodeRow.address_digest).where(
@@ -181,10 +182,11 @@ def issue(
 def judge(session: Session, challenge: Challenge, code: str, request_id: str, secret: str, now: datetime) -> Judged:
     """Is that the code? Counts the guess; a right one is used up, for every request but this one."""
     row = _newest(session, challenge, lock=True)
-    if row is None or not hmac.compare_digest(row.address_digest, address_digest(secret, challenge)):
+    issued_with = _issued_with(row, challenge, secret)
+    if row is None or issued_with is None:
         return Judged("none", "Please ask for a code first.")
     request = hashlib.sha256(request_id.encode()).hexdigest()
-    right = hmac.compare_digest(row.code_digest, _code_digest(secret, challenge, digits_in(code)))
+    right = hmac.compare_digest(row.code_digest, _code_digest(issued_with, challenge, digits_in(code)))
     if row.expires_at <= now:
         return Judged("expired", "This code has expired. Please ask for a new one.")
     if row.passed_at is not None:
@@ -216,7 +218,7 @@ def pending(session: Session, challenge: Challenge, secret: str, now: datetime) 
         return CodeAsked(method=challenge.method)
     row = _newest(session, challenge)
     address = address_digest(secret, challenge)
-    mine = row is not None and row.passed_at is None and hmac.compare_digest(row.address_digest, address)
+    mine = row is not None and row.passed_at is None and _issued_with(row, challenge, secret) is not None
     usable = row is not None and mine and row.expires_at > now and row.tries < MOST_TRIES
     remaining = rates.wait(session, f"code to {address}", SENDS, now)
     return CodeAsked(
@@ -272,6 +274,14 @@ def _newest(session: Session, challenge: Challenge, *, lock: bool = False) -> Co
     return session.scalar(for_update(query).execution_options(populate_existing=True) if lock else query)
 
 
+def _issued_with(row: CodeRow | None, challenge: Challenge, secret: str) -> str | None:
+    """Return the secret with which this code was issued for the challenge's address; None where it is for another one."""
+    for one in each(secret) if row is not None else ():
+        if row is not None and hmac.compare_digest(row.address_digest, address_digest(one, challenge)):
+            return one
+    return None
+
+
 def _told_apart(challenge: Challenge) -> str:
     return f"{challenge.subject}/{challenge.method}"
 
@@ -288,10 +298,10 @@ def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> boo
         payload = raw[_PROOF_MAC:].decode()
     except ValueError:
         return False
-    if not hmac.compare_digest(raw[:_PROOF_MAC], mac(secret, "code-proof", payload)[:_PROOF_MAC]):
-        return False
-    subject, method, address, until = json.loads(payload)
-    # Also the subject and the address are no secrets by now: they were signed.
-    return (subject, method, address) == (challenge.subject, challenge.method, address_digest(secret, challenge)) and (
-        now.timestamp() < until
-    )
+    for one in each(secret):
+        if hmac.compare_digest(raw[:_PROOF_MAC], mac(one, "code-proof", payload)[:_PROOF_MAC]):
+            subject, method, address, until = json.loads(payload)
+            # Also the subject and the address are no secrets by now: they were signed.
+            wanted = (challenge.subject, challenge.method, address_digest(one, challenge))
+            return (subject, method, address) == wanted and bool(now.timestamp() < until)
+    return False

@@ -6,7 +6,6 @@ make somebody else prove an identity for the wrong form, or pass with somebody e
 The way back is a GET that changes something: it is the protocol's, it works once, and only in that browser.
 """
 
-import hmac
 from urllib.parse import quote
 
 import flask
@@ -113,7 +112,7 @@ def _finish(
     identity: ProvedIdentity | None = None
     problem: IdentityProblem | None = None
     try:
-        identity = provider.identity(parameters, state, claimed.method)
+        identity = provider.identity(parameters, state, claimed.method, flask.request.cookies.get(_cookie(state), ""))
         if identity.issuer != claimed.issuer:  # the operator has changed the provider in the meantime
             raise IdentityFailed(IdentityProblem.FAILED, "the attempt was begun at another provider")
     except IdentityFailed as failed:
@@ -154,8 +153,7 @@ def _claimed(context: PagesContext, state: str) -> submissions.identity.Identity
 def _is_of_this_browser(provider: IdentityProvider, state: str) -> bool:
     if not 0 < len(state) <= STATE_LENGTH or not state.isascii():
         return False
-    cookie = flask.request.cookies.get(_cookie(state), "")
-    return hmac.compare_digest(cookie.encode("utf-8", "replace"), provider.browser_proof(state).encode())
+    return provider.has_begun(state, flask.request.cookies.get(_cookie(state), ""))
 
 
 def _cookie(state: str) -> str:

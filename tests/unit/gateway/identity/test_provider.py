@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from contracts.rotation import Secret
 from contracts.rpc.submissions.identity import IdentityProblem
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity.provider import (
@@ -188,6 +189,23 @@ def test_keys_roll_over_and_are_not_asked_for_too_often(provider: Provider) -> N
     before = provider.paths().count("/.well-known/openid-configuration")
     assert problem(provider, own) == IdentityProblem.FAILED
     assert provider.paths().count("/.well-known/openid-configuration") == before + 1
+
+
+def test_an_attempt_outlives_the_secret_that_it_was_begun_with(provider: Provider) -> None:
+    own = client(provider)
+    proof = own.browser_proof(STATE)
+    provider.authorize(own.address(STATE, None, anew=False))
+    later = IdentityProvider(
+        own.settings,
+        Outbound("127.0.0.0/8"),
+        Secret("another secret", previous="link secret"),
+        "http://localhost:8000/sign",
+    )
+    assert later.browser_proof(STATE) != proof
+    assert later.has_begun(STATE, proof)
+    assert not later.has_begun("another state", proof)
+    assert not client(provider).has_begun(STATE, later.browser_proof(STATE))
+    assert later.identity({"code": "the-code"}, STATE, None, proof).issuer == provider.url
 
 
 def test_a_code_without_its_verifier_is_worth_nothing(provider: Provider) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
+from contracts.rotation import Secret
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
 from services.submissions import forms
 from services.submissions.storage import one_time_codes
+from tests.support.material import one_time_codes as material
 from tests.support.material.one_time_codes import EMAIL, CodeDesk, one_signer, reason, wrong
 from tests.support.material.submissions import SITE, assert_chain_holds, at_once, blob, field, refusal, sealed, template
 
@@ -129,6 +132,27 @@ def test_what_is_no_code_is_a_wrong_guess(desk: CodeDesk, typed: str) -> None:
     _, bo = one_signer(desk)
     desk.send(bo.slug)
     assert reason(refusal(lambda: desk.check(bo.slug, typed))) == ("invalid", "wrong", 4)
+
+
+def test_codes_and_proofs_outlive_the_secret_that_they_were_made_with(
+    desk: CodeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as it is accepted beside the next one."""
+    _, bo = one_signer(desk)
+    _, ann = one_signer(desk, email="ann@example.com")
+    passed = desk.passed(ann.slug)
+    desk.send(bo.slug)
+    code = desk.code()
+    site = replace(SITE, link_secret=Secret("another secret that is long enough for all", previous=SITE.link_secret))
+    monkeypatch.setattr(material, "SITE", site)
+    asked = desk.opened(bo.slug).code
+    assert asked is not None
+    assert asked.sent
+    assert reason(refusal(lambda: desk.check(bo.slug, wrong(code)))) == ("invalid", "wrong", 4)
+    assert desk.opened(bo.slug, desk.check(bo.slug, code).proof).state == "open"
+    assert desk.opened(ann.slug, passed).state == "open"
+    monkeypatch.setattr(material, "SITE", replace(SITE, link_secret=str(site.link_secret)))
+    assert desk.opened(ann.slug, passed).state == "code"
 
 
 def test_parallel_guesses_are_all_counted(desk: CodeDesk) -> None:
