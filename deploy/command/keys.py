@@ -73,7 +73,7 @@ def _first_key(database: Database, user_id: int) -> str | None:
 def _keep(folder: Path | None, ring: keys.KeyRing, before: str | None, key: str) -> None:
     """``up`` keeps the first admin's key in a file, from which programs read it: there, too, it is the new one from now on."""
     path = folder / ADMIN_KEY_FILE if folder is not None else None
-    if path is not None and path.exists() and ring.hash(path.read_text().strip()) == before:
+    if path is not None and path.exists() and before in ring.hashes(path.read_text().strip()):
         write_secret(path, key)
         print(f"It is in {path} as well.", file=sys.stderr)
 

@@ -199,9 +199,10 @@ async def _measured() -> AsyncIterator[None]:
 def _ensure_first_admin(context: GatewayContext) -> None:
     settings = context.settings
     if settings.admin_email and settings.admin_api_key:
-        key = context.keys.seal(settings.admin_api_key.get_secret_value())
+        api_key = settings.admin_api_key.get_secret_value()
+        ensure = partial(commands.ensure_first_admin, other_hashes=context.keys.hashes(api_key)[1:])
         password = partial(keys.hash_password, None)
-        if context.database.write(commands.ensure_first_admin, settings.admin_email, key, password, now()):
+        if context.database.write(ensure, settings.admin_email, context.keys.seal(api_key), password, now()):
             log.info("gateway.first_admin")
     elif not context.database.read(queries.has_admin):
         log.warning("gateway.no_admin", hint="set ADMIN_EMAIL and ADMIN_API_KEY once")

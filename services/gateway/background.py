@@ -33,6 +33,10 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins, now())
 
+    def take_over() -> None:
+        if keys.takes_over and (count := database.write(commands.take_over, keys)):
+            log.info("keys.taken_over", count=count)
+
     keys = KeyRing(settings.key_encryption_secret.get_secret_value())
     sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.ask_submissions(settings.amqp_url))
 
@@ -41,6 +45,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("sweep-account-pictures", account_pictures.PAUSE, sweep_pictures),
         Every("check-providers", timedelta(hours=1), provider_checks.check_all(settings, database, keys)),
         Every("forget-repeats", timedelta(hours=1), forget),
+        Every("take-over-keys", timedelta(minutes=10), take_over),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),
         Every("tell-admins-again", timedelta(hours=1), lambda: database.write(commands.tell_admins_again)),

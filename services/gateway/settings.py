@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from contracts.runtime.settings import ServiceSettings, at_least
+from contracts.runtime.settings import ServiceSettings, at_least, with_others
 from contracts.types import Account
 from services.gateway import formats
 from services.gateway.identity.provider import ProviderSettings
@@ -17,6 +17,12 @@ class Settings(ServiceSettings):
     database_url: str = Field(validation_alias="GATEWAY_DATABASE_URL", description="users, keys and account settings")
     key_encryption_secret: Annotated[SecretStr, at_least(32)] = Field(
         description="encrypts the API keys and makes the hashes by which they are found; at least 32 characters"
+    )
+    key_encryption_secret_next: Annotated[SecretStr, at_least(32)] | None = Field(
+        default=None, description="the KEY_ENCRYPTION_SECRET that comes next: what was made under it is read"
+    )
+    key_encryption_secret_previous: Annotated[SecretStr, at_least(32)] | None = Field(
+        default=None, description="the KEY_ENCRYPTION_SECRET of before: what was made under it is read, and taken over"
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on")
@@ -146,6 +152,8 @@ class Settings(ServiceSettings):
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
     @field_validator(
+        "key_encryption_secret_next",
+        "key_encryption_secret_previous",
         "admin_email",
         "smtp_url",
         "sms_url",
@@ -166,6 +174,12 @@ class Settings(ServiceSettings):
         if "openid" not in value.split():
             raise ValueError("must contain openid")
         return value
+
+    @model_validator(mode="after")
+    def _accept_other_key_secrets(self) -> Self:
+        following, previous = self.key_encryption_secret_next, self.key_encryption_secret_previous
+        self.__dict__["key_encryption_secret"] = with_others(self.key_encryption_secret, following, previous)
+        return self
 
     @model_validator(mode="after")
     def _whole_identity_provider(self) -> Self:

@@ -17,7 +17,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
 from services.gateway import rights
-from services.gateway.accounts import queries
+from services.gateway.accounts import key_rows, queries
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.accounts.domain import not_authenticated
 from services.gateway.accounts.keys import KeyRing, id_of
@@ -53,14 +53,19 @@ class Authenticator:
         On SQLite the look-up is a read of some microseconds (see ``direct``); on PostgreSQL it goes through a thread.
         """
         if self._direct is not None:
-            key_hash = self._hash(api_key)
-            return self._found(self._direct.known_key(key_hash), key_hash, ip)
+            known, key_hash = self._looked_up(api_key, self._direct.known_key)
+            if not self._keys.is_of_previous(api_key, key_hash):
+                return self._found(known, key_hash, ip)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.caller_now, api_key, ip)
 
     def caller_now(self, api_key: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """The same for plain threads."""
-        key_hash = self._hash(api_key)
-        return self._found(self._database.read(queries.known_key, key_hash), key_hash, ip)
+        known, key_hash = self._looked_up(api_key, lambda one: self._database.read(queries.known_key, one))
+        if known is not None and self._keys.is_of_previous(api_key, key_hash):
+            key = self._keys.seal(api_key)
+            self._database.write(key_rows.take_over, key_hash, key)
+            key_hash = key.hash
+        return self._found(known, key_hash, ip)
 
     def reads_files(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
@@ -74,10 +79,15 @@ class Authenticator:
         rights.check_scope(key.rights, frozenset({Scope.READ}))
         return True
 
-    def _hash(self, api_key: str) -> str:
+    def _looked_up(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
+        """Return the key, and the hash that it was found by. While KEY_ENCRYPTION_SECRET is replaced there are several."""
         if not 0 < len(api_key) <= _LONGEST_KEY:
             raise not_authenticated()
-        return self._keys.hash(api_key)
+        hashes = self._keys.hashes(api_key)
+        for key_hash in hashes:
+            if (known := find(key_hash)) is not None:
+                return known, key_hash
+        return None, hashes[0]
 
     def _found(self, known: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
         if known is None:
@@ -86,7 +96,7 @@ class Authenticator:
         if known.rights.expired(moment):
             raise ServiceError("unauthenticated", "This API key has expired")
         self._last_use.used(key_hash, known.last_used_at, moment)
-        key = CallersKey(id_of(key_hash), key_hash, known.rights, known.first)
+        key = CallersKey(known.id or id_of(key_hash), key_hash, known.rights, known.first)
         # Whoever has a signer's link signs: a key that cannot send is given none.
         may_act = Scope.SEND in known.rights.scopes
         return known.actor.model_copy(update={"ip": ip, "key_id": key.id, "may_act": may_act}), key

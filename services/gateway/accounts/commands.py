@@ -1,7 +1,8 @@
 """Change users, their keys and the account settings. One function per use case, each in one transaction."""
 
+import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,8 +17,8 @@ from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import for_update
 from contracts.types import Account, Role
 from services.gateway import rights
-from services.gateway.accounts import domain, key_rows, keys, queries
-from services.gateway.accounts.keys import SealedKey
+from services.gateway.accounts import domain, key_rows, keys, phone_otp, providers, queries
+from services.gateway.accounts.keys import KeyRing, SealedKey
 from services.gateway.accounts.queries import public_user
 from services.gateway.models import AccountRow, ApiKeyRow, User
 from services.gateway.rights import WHOLE, CallersKey, Rights
@@ -167,15 +168,24 @@ def change_account(
 
 
 def ensure_first_admin(
-    session: Session, email: str, key: SealedKey, password_hash: Callable[[], str], now: datetime
+    session: Session,
+    email: str,
+    key: SealedKey,
+    password_hash: Callable[[], str],
+    now: datetime,
+    *,
+    other_hashes: Sequence[str] = (),
 ) -> bool:
     """Make the user of ADMIN_EMAIL an admin with ADMIN_API_KEY. True when something was changed. ``password_hash`` is called
     for a new user only: it takes 0.2 s of a processor.
 
-    The same pair is applied once only: what was done to that user since (a new key, another role, archived) stays.
+    The same pair is applied once only: what was done to that user since (a new key, another role, archived) stays. The same
+    pair is also one whose key has one of ``other_hashes``, of another KEY_ENCRYPTION_SECRET.
     """
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
-    fingerprint = hashlib.sha256(f"{domain.email_key(email)}:{key.hash}".encode()).hexdigest()
+    fingerprint, *others = (_fingerprint(email, key_hash) for key_hash in (key.hash, *other_hashes))
+    if account.first_admin in others:
+        account.first_admin = fingerprint
     if account.first_admin == fingerprint:
         return False
     user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(email))))
@@ -191,6 +201,29 @@ def ensure_first_admin(
     except IntegrityError:
         raise invalid("ADMIN_API_KEY is already the key of another user") from None
     return True
+
+
+def take_over(session: Session, ring: KeyRing) -> int:
+    """Take over what is kept under the previous KEY_ENCRYPTION_SECRET and can be read again: first keys, and settings of the
+    account. How many there were. Other keys are taken over when they are used."""
+    count = 0
+    for user in session.scalars(sa.select(User).order_by(User.id)).all():
+        stored = SealedKey(user.api_key_hash, user.api_key_sealed)
+        if keys.is_key(stored.hash) and (fresh := ring.taken_over(stored)) is not None:
+            count += key_rows.take_over(session, stored.hash, fresh)
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    resealed = {}
+    for name in (phone_otp.NAME, *providers.NAMES):
+        sealed = account.changes.get(name)
+        if sealed is not None and (opened := ring.answer_taken_over(base64.b64decode(sealed), name)) is not None:
+            resealed[name] = base64.b64encode(opened).decode()
+    if resealed:
+        account.changes = {**account.changes, **resealed}
+    return count + len(resealed)
+
+
+def _fingerprint(email: str, key_hash: str) -> str:
+    return hashlib.sha256(f"{domain.email_key(email)}:{key_hash}".encode()).hexdigest()
 
 
 def tell_admins(session: Session, now: datetime) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime.data.database import insert_into
+from contracts.runtime.data.database import for_update, insert_into
 from contracts.types import Role, iso
 from services.gateway.accounts import keys
 from services.gateway.accounts.keys import SealedKey
@@ -117,11 +117,30 @@ def note_use(session: Session, key_hash: str, now: datetime, before: datetime) -
     """Note that a key is used at ``now``, unless that was noted after ``before``."""
     user = session.scalar(sa.select(User).where(User.api_key_hash == key_hash, User.archived_at.is_(None)))
     if user is not None:
-        row = _first_row(user, created_at=None)
-        values = {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns}
-        session.execute(insert_into(session, ApiKeyRow).values(**values).on_conflict_do_nothing())
+        _have_first_row(session, user)
     due = sa.or_(ApiKeyRow.last_used_at.is_(None), ApiKeyRow.last_used_at <= before)
     session.execute(sa.update(ApiKeyRow).where(ApiKeyRow.key_hash == key_hash, due).values(last_used_at=now))
+
+
+def take_over(session: Session, before: str, key: SealedKey) -> bool:
+    """Store a key as it is under another KEY_ENCRYPTION_SECRET; it keeps its name, rights and times. False when nothing is
+    stored under the hash ``before`` any more."""
+    user = session.scalar(for_update(sa.select(User).where(User.api_key_hash == before)))
+    if user is not None:
+        _have_first_row(session, user)
+        user.api_key_hash, user.api_key_sealed = key.hash, key.sealed
+        session.flush()
+        mine = (ApiKeyRow.user_id == user.id, ApiKeyRow.first_hash == before)
+        session.execute(sa.update(ApiKeyRow).where(*mine).values(first_hash=key.hash))
+    moved = session.execute(sa.update(ApiKeyRow).where(ApiKeyRow.key_hash == before).values(key_hash=key.hash))
+    return bool(moved.rowcount)  # type: ignore[attr-defined]
+
+
+def _have_first_row(session: Session, user: User) -> None:
+    """Write the row of a first key that has none."""
+    row = _first_row(user, created_at=None)
+    values = {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns}
+    session.execute(insert_into(session, ApiKeyRow).values(**values).on_conflict_do_nothing())
 
 
 def _first_row(user: User, created_at: datetime | None) -> ApiKeyRow:

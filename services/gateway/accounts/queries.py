@@ -55,8 +55,10 @@ def user_keys(session: Session, user_id: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class KnownKey:
-    """An API key that was found: whose it is, and what it may do. ``first``: the user's first key."""
+    """An API key that was found: whose it is, and what it may do. ``id`` is what its row is called by, None where it has none.
+    ``first``: the user's first key."""
 
+    id: str | None
     actor: Actor
     rights: Rights
     last_used_at: datetime | None
@@ -66,11 +68,11 @@ class KnownKey:
 _HASH = sa.bindparam("key_hash", type_=sa.Text())
 _ACTOR = (User.id, User.role, User.email, User.first_name, User.last_name)
 KEY_BY_HASH = (
-    sa.select(*_ACTOR, ApiKeyRow.scopes, ApiKeyRow.expires_at, ApiKeyRow.last_used_at)
+    sa.select(ApiKeyRow.id, *_ACTOR, ApiKeyRow.scopes, ApiKeyRow.expires_at, ApiKeyRow.last_used_at)
     .join(User, sa.and_(User.id == ApiKeyRow.user_id, User.api_key_hash == ApiKeyRow.first_hash))
     .where(ApiKeyRow.key_hash == _HASH, ApiKeyRow.key_hash != ApiKeyRow.first_hash, User.archived_at.is_(None))
 ).union_all(
-    sa.select(*_ACTOR, sa.null(), sa.null(), ApiKeyRow.last_used_at)
+    sa.select(ApiKeyRow.id, *_ACTOR, sa.null(), sa.null(), ApiKeyRow.last_used_at)
     .outerjoin(ApiKeyRow, ApiKeyRow.key_hash == User.api_key_hash)
     .where(User.api_key_hash == _HASH, User.archived_at.is_(None))
 )
@@ -108,9 +110,10 @@ def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: st
 
 def as_known(*row: Any) -> KnownKey:
     """A key of the columns of ``KEY_BY_HASH``, also as SQLite itself gives them."""
-    *of_user, scopes, expires_at, last_used_at = row
+    key_id, *of_user, scopes, expires_at, last_used_at = row
     first = scopes is None
     return KnownKey(
+        key_id,
         as_actor(*of_user),
         WHOLE if first else Rights(read_scopes(scopes.split()), _moment(expires_at)),
         _moment(last_used_at),

@@ -132,7 +132,7 @@ def test_a_refusal_leaves_the_key_free(gateway: Gateway) -> None:
 def test_a_claim_without_an_answer_is_taken_up_again(gateway: Gateway) -> None:
     """The process died after it had claimed the key and before anything happened."""
     said = [{}, {**ANA}]
-    asked = repeats.identify(gateway.context.keys, repeats.of_user(1), "k", ["users.create", said])
+    (asked,) = repeats.identify(gateway.context.keys, repeats.of_user(1), "k", ["users.create", said])
     claim, _ = gateway.context.database.write(repeats.claim_key, asked, now(), repeats.oldest_kept())
     assert send(gateway, "POST", "/users", {**ANA, "email": "admin@example.com"}, "k").status == 409
     first = send(gateway, "POST", "/users", ANA, "k")

@@ -14,7 +14,7 @@ people's data: they are sealed, and gone after a day.
 
 import hashlib
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,7 +56,8 @@ async def once(
     if exchange.idempotency_key is None:
         return await work()
     ring, database = context.keys, context.database
-    identity = await context.in_thread(identify, ring, caller, exchange.idempotency_key, [exchange.operation, content])
+    known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, [exchange.operation, content])
+    identity = await context.in_thread(database.read, claimed_as, known_as) if len(known_as) > 1 else known_as[0]
     claim, sealed = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
     if sealed is not None:
         return orjson.loads(ring.open_answer(sealed, claim.request_id))
@@ -118,10 +119,21 @@ def of_slug(slug: str) -> str:
     return f"slug/{hashlib.sha256(slug.encode()).hexdigest()}"
 
 
-def identify(ring: KeyRing, caller: str, key: str, content: Any) -> RequestIdentity:
-    """Two requests that say the same are recognised as the same, in whatever order their keys are written."""
+def identify(ring: KeyRing, caller: str, key: str, content: Any) -> list[RequestIdentity]:
+    """Two requests that say the same are recognised as the same, in whatever order their keys are written. While
+    KEY_ENCRYPTION_SECRET is replaced a request has several identities, the present one first."""
     serialized = orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return RequestIdentity(caller, ring.digest(key.encode()), ring.digest(serialized))
+    digests = zip(ring.digests(key.encode()), ring.digests(serialized), strict=True)
+    return [RequestIdentity(caller, key_hash, fingerprint) for key_hash, fingerprint in digests]
+
+
+def claimed_as(session: Session, known_as: Sequence[RequestIdentity]) -> RequestIdentity:
+    """Return the identity under which its key was claimed before; the present one where it was not."""
+    for one in known_as:
+        claimed = sa.select(RepeatRow.caller).where(RepeatRow.caller == one.caller, RepeatRow.key_hash == one.key_hash)
+        if session.scalar(claimed) is not None:
+            return one
+    return known_as[0]
 
 
 def oldest_kept() -> datetime:
