@@ -130,6 +130,13 @@ class Retry:
 
 
 @dataclass(frozen=True)
+class More:
+    """A part of it is done, and the next one is due after that time. What failed before that counts no more."""
+
+    after: timedelta
+
+
+@dataclass(frozen=True)
 class Park:
     """It can never succeed, or somebody has to look at it."""
 
@@ -137,7 +144,7 @@ class Park:
     record: Record | None = None
 
 
-Outcome = Done | Retry | Park
+Outcome = Done | Retry | More | Park
 
 
 class _Wave:
@@ -282,7 +289,7 @@ class Every(Loop):
 class DueWork(Loop):
     """Attempts the due rows of a table.
 
-    ``attempt`` gets the row, detached, outside any transaction. It returns Done, Retry or Park; an exception means Retry.
+    ``attempt`` gets the row, detached, outside any transaction. It returns Done, More, Retry or Park; an exception means Retry.
     After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
     ``on_claimed`` runs in the transaction that claims rows, ``on_written`` in the one that writes their outcomes, after their
@@ -666,6 +673,9 @@ class DueWork(Loop):
         elif isinstance(outcome, Park):
             self._park(row, outcome.error)
             _run(outcome.record or self._on_park, session, row)
+        elif isinstance(outcome, More):
+            row.attempts, row.last_error, row.next_attempt_at = 0, None, now() + outcome.after
+            return "more"
         elif not outcome.counts:
             row.attempts -= 1
             row.last_error = outcome.error[:_ERROR_LENGTH]

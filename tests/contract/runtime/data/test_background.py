@@ -20,7 +20,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data import background, holder
-from contracts.runtime.data.background import Done, DueRow, DueWork, Every, Park, Retry
+from contracts.runtime.data.background import Done, DueRow, DueWork, Every, More, Park, Retry
 from contracts.runtime.data.database import BigId, Database, metadata
 from contracts.runtime.data.lanes import Lanes
 from deploy.rabbitmq import PrivateBroker
@@ -116,6 +116,25 @@ def test_failures_are_tried_again_then_parked(database: Database) -> None:
     database.write(lambda session: session.get_one(Job, identifier).make_due(now()))
     with running(work(database, lambda _: Done(say("after all")))):
         wait_until(lambda: job(database, identifier).state == "done", what="the operator's retry")
+
+
+def test_work_in_parts_goes_on_until_it_is_done_and_failures_before_a_part_count_no_more(database: Database) -> None:
+    parts = iter([Retry("no"), Retry("no"), More(timedelta(0)), Retry("no"), Retry("no"), More(timedelta(0)), Done()])
+    seen: list[int] = []
+
+    def attempt(row: Job) -> Any:
+        seen.append(row.attempts)
+        return next(parts)
+
+    identifier = database.write(add)
+    with running(work(database, attempt)):
+        wait_until(lambda: job(database, identifier).state == "done", what="the last part")
+    assert seen == [1, 2, 3, 1, 2, 3, 1]
+    other = database.write(add)
+    with running(work(database, lambda _: More(LONG))):
+        wait_until(lambda: job(database, other).next_attempt_at > now() + LONG / 2, what="the first part")
+    waiting = job(database, other)
+    assert (waiting.state, waiting.attempts, waiting.leased_until, waiting.last_error) == ("due", 0, None, None)
 
 
 def test_parking_by_decision(database: Database) -> None:
