@@ -1,21 +1,21 @@
 """What the entrypoints share: a use case with its surroundings, and the files of one request."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
-from contracts.errors import not_found
+from contracts.errors import ServiceError, not_found
 from contracts.rpc import Rpc
-from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import now
-from contracts.runtime.data.staging import StagedFiles, files_of
+from contracts.runtime.data.staging import StagedFiles
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context
 from services.submissions import fitting
+from services.submissions.creating import Creator
+from services.submissions.planning.first_pages import FirstPages
 from services.submissions.planning.preparing import PREFIX, Preparer
 from services.submissions.reading import queries
 from services.submissions.settings import Settings
@@ -33,6 +33,7 @@ class Entrypoints:
     """Base of the entrypoints."""
 
     context: Context[Settings]
+    first_pages = FirstPages()
 
     @property
     def _site(self) -> Site:
@@ -54,19 +55,31 @@ class Entrypoints:
         """The first answer to a request that comes again: what is looked at beforehand may look different by now."""
         return self.context.database.look_up(queries.remembered, call, command)
 
+    def _once(self, call: Rpc[Any, R], command: BaseModel, make: Callable[[], R]) -> R:
+        """The first answer to a request that comes again, else that of ``make``.
+
+        One request may be under way twice: the broker gave it to a new process, and its caller repeats it. The files of the
+        second are gone as soon as the first has taken them over.
+        """
+        if (done := self._remembered(call, command)) is not None:
+            return done
+        try:
+            return make()
+        except ServiceError as error:
+            if error.code != "not_found" or (done := self._remembered(call, command)) is None:
+                raise
+            return done
+
+    @property
+    def _creator(self) -> Creator:
+        context = self.context
+        return Creator(context.bus, context.blobs, context.settings, self.first_pages)
+
     def _refuse_misfits(self, question: fitting.Question, texts: Sequence[tuple[str, str]] = ()) -> None:
         fitting.refuse(self.context.bus, question, texts)
 
     def _files(self) -> StagedFiles:
         return StagedFiles(self.context.blobs, PREFIX)
-
-    @contextmanager
-    def _staged(self, *bases: Composition | TemplateSnapshot) -> Iterator[StagedFiles]:
-        """The files of a request, with the documents that came along or were filled for it."""
-        with self._files() as files:
-            for basis in bases:
-                files.receive(*files_of(basis.documents))
-            yield files
 
     @property
     def _preparer(self) -> Preparer:
