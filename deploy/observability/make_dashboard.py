@@ -298,6 +298,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Batches",
+                "Rows that are still to become submissions; how long nothing has become of those that have waited longest.",
+                NUMBER,
+                (
+                    Query(latest("countersign_batch_rows_pending"), "rows"),
+                    Query(latest("countersign_batch_rows_oldest_seconds"), "oldest: seconds"),
+                ),
+            ),
+            Panel(
                 "Kept",
                 "Submissions that should have been deleted by now; those on legal hold.",
                 NUMBER,

@@ -33,6 +33,7 @@ class Settings(ServiceSettings):
 
     max_file_size: int = Field(default=25 * MEGABYTE, gt=0, description="bytes of one file")
     max_request_size: int = Field(default=100 * MEGABYTE, gt=0, description="bytes of one request")
+    max_batch_size: int = Field(default=20 * MEGABYTE, gt=0, description="bytes of a file with the rows of a batch")
     max_bodies_in_flight: int = Field(
         default=400 * MEGABYTE, gt=0, description="bytes of request bodies in memory at once; above it clients get 503"
     )

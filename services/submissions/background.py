@@ -1,4 +1,5 @@
-"""What the background process of this service does: expire, remind of sealings, remove files of erased submissions."""
+"""What the background process of this service does: expire, work through batches, remind of sealings, remove files of erased
+submissions."""
 
 from collections import deque
 from datetime import datetime, timedelta
@@ -6,14 +7,18 @@ from datetime import datetime, timedelta
 from prometheus_client import Counter, Gauge
 
 from contracts.errors import ServiceError
+from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import Done, DueWork, Every, Outcome
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from services.submissions.batches.running import Batches
 from services.submissions.commands import followups, retention
+from services.submissions.creating import Creator
 from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.outgoing import reminders
+from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import handovers, identity_checks, one_time_codes, phone_drawings
@@ -71,10 +76,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         database.write(reminders.remind, row, site, now())
         return Done()
 
+    creator = Creator(shared_client(settings.amqp_url), blobs, settings, FirstPages())
+    batches = Batches(creator, database, site, timedelta(days=settings.batches_kept_days))
     earlier = [Every("archive earlier documents", ARCHIVED_EVERY, EarlierDocuments(database).portion)]
 
     return [
         *(earlier if settings.archive_earlier_documents else []),
+        *batches.loops(),
         Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expiry.portion),
         DueWork(
             "reminders",

@@ -464,3 +464,61 @@ class ReminderRow(DueRow, Base):
         sa.Index("ix_reminders_due", "state", "next_attempt_at"),
         {"sqlite_autoincrement": True},
     )
+
+
+class BatchRow(DueRow, Base):
+    """A file of rows, each of which becomes a submission (see ``batches``). It is due for as long as one is pending.
+
+    ``request_id`` is that of the request that brought it; those of the rows' submissions begin with it. ``settings`` (a
+    BatchSettings) and ``actor`` (an Actor) are what the rows have in common, None once no row can be made any more. ``rate`` is
+    rows a minute. ``warnings`` (RowProblems) are what of the rows is ignored. ``progressed_at`` is when the last row was dealt
+    with. ``ended_at``: since then none is pending; ``expires_at``: then the batch is forgotten.
+    """
+
+    __tablename__ = "batches"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    request_id: Mapped[str] = mapped_column(sa.Text)
+    template_id: Mapped[int] = mapped_column(sa.BigInteger)
+    created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    actor: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    settings: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    rate: Mapped[int] = mapped_column(sa.Integer)
+    warnings: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    progressed_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    cancelled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+
+    __table_args__ = (sa.Index("ix_batches_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
+class BatchLineRow(Base):
+    """A row of a batch; ``number`` is that of its line in the file.
+
+    ``input`` (the ``submission`` of a BatchRowDraft) is there while the row may be made, None once it was or can be no more.
+    ``error`` (a RowError) says why it failed, or what kept it from being made so far; ``tries`` counts how often.
+    """
+
+    __tablename__ = "batch_lines"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    batch_id: Mapped[int] = mapped_column(sa.ForeignKey("batches.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(sa.Integer)
+    status: Mapped[str] = mapped_column(sa.Text)
+    external_id: Mapped[str | None] = mapped_column(sa.Text)
+    input: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    submission_id: Mapped[int | None] = mapped_column(sa.BigInteger, index=True)
+    error: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    tries: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.CheckConstraint("status IN ('pending', 'created', 'failed', 'cancelled')", name="status"),
+        sa.UniqueConstraint("batch_id", "number"),
+        sa.Index("ix_batch_lines_status", "batch_id", "status", "id"),
+        sa.Index("ix_batch_lines_next", "batch_id", "status", "tries", "id"),
+        {"sqlite_autoincrement": True},
+    )

@@ -8,14 +8,18 @@ from sqlalchemy.orm import Session
 from contracts.events import StatementDue
 from contracts.evidence.statements import Parts, Statement
 from contracts.types import SealingStatus
-from services.submissions.models import StatementRow, SubmissionRow, TemplateRow
+from services.submissions.models import BatchRow, StatementRow, SubmissionRow, TemplateRow
 
 
 def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
     return {
         "templates.templates": {*session.scalars(sa.select(TemplateRow.id))},
-        "gateway.users": {*session.scalars(sa.select(SubmissionRow.created_by_id).distinct())} - {None},
+        "gateway.users": {
+            *session.scalars(sa.select(SubmissionRow.created_by_id).distinct()),
+            *session.scalars(sa.select(BatchRow.created_by_id).distinct()),
+        }
+        - {None},
     }
 
 

@@ -4,6 +4,7 @@ from contracts.rpc import health
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.worker import Context, handles
 from services.submissions.entrypoints.api import Api
+from services.submissions.entrypoints.batches import Batches
 from services.submissions.entrypoints.creation import Creation
 from services.submissions.entrypoints.events import Events
 from services.submissions.entrypoints.evidence import Evidence
@@ -16,7 +17,7 @@ from services.submissions.settings import Settings
 
 
 @tells_events
-class SubmissionsService(Creation, Api, Links, Progress, Signing, Phone, InPerson, Evidence, Events):
+class SubmissionsService(Creation, Batches, Api, Links, Progress, Signing, Phone, InPerson, Evidence, Events):
     """Signing requests: see README.md."""
 
     name = "submissions"

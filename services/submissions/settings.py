@@ -37,6 +37,12 @@ class Settings(ServiceSettings):
         "1000",
         description="Of these to one country; after a comma countries with a cap of their own, such as 100,+49=1000,+882=0",
     )
+    batch_rows_per_minute: int = Field(
+        600, ge=1, le=6_000, description="Rows of one batch that become submissions in a minute, at most"
+    )
+    batches_kept_days: float = Field(
+        30.0, gt=0, le=3_650, description="Days for which a batch is kept once it has ended; its submissions stay"
+    )
     expiry_sweep_seconds: float = Field(
         5.0, gt=0, description="Time between two looks for submissions that have expired"
     )

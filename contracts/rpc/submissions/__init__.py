@@ -2,6 +2,7 @@
 
 from contracts.rpc.submissions import (
     api,
+    batches,
     codes,
     confirmation,
     form,
@@ -17,6 +18,7 @@ from contracts.rpc.submissions import (
 
 __all__ = [
     "api",
+    "batches",
     "codes",
     "confirmation",
     "form",

@@ -15,6 +15,12 @@ Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 CREATED = frozenset({"users.create", "keys.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""
 
+ACCEPTED = {"batches.create": "/submissions/batches/{id}"}
+"""Operations whose success is 202, with where to see what becomes of it."""
+
+REPEATED = frozenset({"batches.create"})
+"""Operations that look after the ``Idempotency-Key`` themselves (``repeats.once``): what is asked is not in the exchange."""
+
 SECRET = frozenset({"users.api_key", "webhooks.get", "webhooks.search"})
 """Operations that answer a GET with a secret: no cache, not even the caller's own, is to keep it."""
 
@@ -39,6 +45,8 @@ HEAVY = frozenset(
         "templates.change_documents",
         "submissions.documents",
         "submissions.evidence",
+        "batches.create",
+        "batches.results",
         "tools.merge",
         "tools.verify",
     }

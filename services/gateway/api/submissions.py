@@ -60,8 +60,8 @@ async def _by_email(context: GatewayContext, exchange: Exchange, template_id: in
     except ServiceError as error:
         exchange.refuse(error)
         addresses = [_SOMEBODY]
-    draft = await draft_of(context, exchange, submitters=[])
-    drafts = [{**draft, "submitters": [{"email": email}]} for email in addresses]
+    common = await draft_of(context, exchange, submitters=[])
+    drafts = [{**common, "submitters": [{"email": email}]} for email in addresses]
     return await _create_many(context, exchange, template_id, drafts)
 
 
@@ -71,8 +71,8 @@ async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: 
     drafts = []
     for index, body in enumerate(bodies):
         path = f"submissions[{index}]." if "dutystamp" in own_keys[index] else ""
-        wishes = _wishes(context, configured, exchange, body, path)
-        drafts.append({"account": account, **wishes, **_draft(body)})
+        asked = wishes(context, configured, exchange, body, path)
+        drafts.append({"account": account, **asked, **draft(body)})
     return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
 
@@ -82,7 +82,7 @@ async def _create_many(
     """All of them, or what they would be. One alone is answered as such."""
     common = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
     call = rpc.TRY_MANY if exchange.dry_run else rpc.CREATE_MANY
-    answer = await context.ask(call, exchange, submissions=[{**common, **draft} for draft in drafts], **more)
+    answer = await context.ask(call, exchange, submissions=[{**common, **one} for one in drafts], **more)
     if exchange.dry_run:
         return answer
     created = answer["data"]
@@ -126,10 +126,10 @@ async def draft_of(context: GatewayContext, exchange: Exchange, **instead: Any) 
     has."""
     body = {**exchange.body, **instead}
     account, configured = await context.account_and_providers()
-    return {"account": account, **_wishes(context, configured, exchange, body), **_draft(body)}
+    return {"account": account, **wishes(context, configured, exchange, body), **draft(body)}
 
 
-def _wishes(
+def wishes(
     context: GatewayContext, configured: Providers, exchange: Exchange, body: dict[str, Any], path: str = ""
 ) -> dict[str, Any]:
     """Return what a new submission asks of the account's providers. ``path`` is where in the request its ``dutystamp`` is."""
@@ -146,7 +146,8 @@ def _wishes(
     }
 
 
-def _draft(body: dict[str, Any]) -> dict[str, Any]:
+def draft(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what the body says of a new submission itself."""
     more = pick(body, *rpc.SubmissionOptions.model_fields)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order

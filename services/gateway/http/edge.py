@@ -33,7 +33,9 @@ API_VERSION = "2026-11-28"
 TAGGED_ENDPOINTS = frozenset({"/openapi.json", "/api/openapi.json"})
 """Endpoints of our own whose answers have an entity tag, as the API's have."""
 FORM_PATHS = frozenset({"/api/attachments"})
-"""Paths under ``/api`` that take a form with a file instead of JSON."""
+"""Paths under ``/api`` that take a form with a file instead of JSON, from anybody."""
+TABLE_PATHS = frozenset({"/api/submissions/batch"})
+"""Paths under ``/api`` that take a table of rows, or a form with one."""
 
 DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", "status"])
 IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
@@ -41,6 +43,7 @@ IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that a
 _LONGEST_PATH = 2000
 _SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
 _FORM_OVERHEAD = 64 * 1024
+_TABLE_OVERHEAD = MEGABYTE
 _PAGE_OVERHEAD = 2 * MEGABYTE
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _SECRET_PATH = re.compile(r"^(/(?:s|d|p|file|preview)/)([^/]{5})[^/]*")
@@ -146,6 +149,8 @@ class Edge:
                 return
             if scope["path"] in FORM_PATHS:
                 body.limit, body.memory = self._settings.max_file_size + _FORM_OVERHEAD, self._of_strangers
+            elif scope["path"] in TABLE_PATHS:
+                body.limit = self._settings.max_batch_size + _TABLE_OVERHEAD
             body.check()
             if scope["method"] in ("GET", "HEAD"):
                 send = Tagged(send, scope["headers"]).send
@@ -293,7 +298,7 @@ def _common_headers(*, secure: bool) -> list[tuple[bytes, bytes]]:
 
 
 def _as_api(scope: Scope, path: str) -> None:
-    """Both path forms lead to the same operation; PATCH is PUT; a body is JSON whatever it says, except files."""
+    """Both path forms lead to the same operation; PATCH is PUT; a body is JSON whatever it says, except files and tables."""
     if not path.startswith(API + "/"):
         path = API + path
     if path.endswith("/"):
@@ -304,7 +309,7 @@ def _as_api(scope: Scope, path: str) -> None:
     scope["raw_path"] = path.encode("utf-8", "surrogateescape")
     if scope["method"] == "PATCH":
         scope["method"] = "PUT"
-    if path not in FORM_PATHS:
+    if path not in FORM_PATHS | TABLE_PATHS:
         headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope["headers"] = [*headers, (b"content-type", b"application/json")]
 

@@ -1,7 +1,7 @@
 """Every error as ``{error, code, details?}`` with the right status; never a stack trace."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -22,6 +22,7 @@ from services.gateway.http.exchange import exchange_of
 log = observe.logger(__name__)
 
 RETRY_AFTER_SECONDS = 5
+_MEDIA_TYPE = re.compile(r"\w+/[\w.+-]+")
 _STATUS = {"method_not_allowed": 405, "timeout": 408, "head_too_large": 431}
 _HTTP = {
     400: ("bad_request", "Bad request"),
@@ -50,12 +51,19 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
         app.add_error_handler(kind, handler)
 
 
+def unsupported(taken: Sequence[str]) -> ServiceError:
+    """The refusal of a body of a type that the operation does not take; ``taken`` are those that it does."""
+    *others, last = taken
+    named = f"{', '.join(others)} or {last}" if others else last
+    return ServiceError("unsupported_media_type", f"Send the file as {named}")
+
+
 def as_service_error(error: Exception) -> ServiceError:
     """Convert any exception to what the caller is told. One that nobody foresaw is logged here and says nothing outside."""
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, UnsupportedMediaTypeProblem):
-        return ServiceError("unsupported_media_type", "Send the file as multipart/form-data")
+        return unsupported(_MEDIA_TYPE.findall(str(error.detail).partition("expected")[2]))
     if isinstance(error, ProblemException | HTTPException) and error.status_code in _HTTP:
         return ServiceError(*_HTTP[error.status_code])
     log.error("request.failed", exc_info=(type(error), error, error.__traceback__))

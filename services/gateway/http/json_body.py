@@ -29,8 +29,7 @@ def loads(raw: bytes) -> Any:
     """
     if not raw.strip(b" \t\r\n"):
         return None
-    if len(raw) > MOST_VALUES and sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES and _values(raw) > MOST_VALUES:
-        raise ServiceError("too_large", f"The body holds more than {MOST_VALUES:,} values")
+    refuse_too_many_values(raw)
     if raw.startswith(b"--") and b"form-data" in raw[:500]:
         raise _malformed(
             "the body is a form (multipart/form-data); send JSON, with a file in it as base64 or as its URL"
@@ -46,6 +45,12 @@ def loads(raw: bytes) -> Any:
     if raw.count(b"[") + raw.count(b"{") > DEEPEST or _SUSPICIOUS.search(raw):
         _inspect(value)
     return value
+
+
+def refuse_too_many_values(raw: bytes) -> None:
+    """Raises ServiceError("too_large") for JSON, or lines of JSON, with more values than there is memory for."""
+    if len(raw) > MOST_VALUES and sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES and _values(raw) > MOST_VALUES:
+        raise ServiceError("too_large", f"The body holds more than {MOST_VALUES:,} values")
 
 
 def path(parts: tuple[str | int, ...] | list[str | int]) -> str:

@@ -22,6 +22,7 @@ from contracts.runtime.data.tables import answers
 from contracts.types import Erasure, Order, Submission, SubmissionStatus
 from services.submissions.models import (
     AttachmentRow,
+    BatchLineRow,
     BlobRemovalRow,
     CodeRow,
     IdentityCheckRow,
@@ -65,6 +66,8 @@ def erase(announcement: Announcement) -> Erasure:
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=announcement.now))
     leave_work(session, BlobRemovalRow.__tablename__)
+    of_batch = sa.update(BatchLineRow).where(BatchLineRow.submission_id == row.id)
+    session.execute(of_batch.values(external_id=None))
     _forget_answers(announcement)
     outbox.forget(session, announcement.subject)
     announce.erased(announcement, documents)

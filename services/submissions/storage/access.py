@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.types import Actor, Role
-from services.submissions.models import SubmissionRow, TemplateRow
+from services.submissions.models import BatchRow, SubmissionRow, TemplateRow
 
 
 def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
@@ -31,6 +31,16 @@ def templates_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     if actor.role is Role.EDITOR:
         return template.author_id == actor.user_id
     return template.shared
+
+
+def batches_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
+    """The same of batches, which are of those who can send; it speaks of BatchRow outer-joined with TemplateRow."""
+    template, batch = TemplateRow.__table__.c, BatchRow.__table__.c
+    if actor.role is Role.ADMIN:
+        return sa.true()
+    if actor.role is Role.EDITOR:
+        return sa.or_(template.author_id == actor.user_id, batch.created_by_id == actor.user_id)
+    return sa.false()
 
 
 def require_writer(actor: Actor) -> None:

@@ -241,6 +241,18 @@ CASES = [
         {f"countersign_retention_due{{{PROCESS}}}": "3x70"},
         {f"countersign_retention_due{{{PROCESS}}}": "3x50 0x20"},
     ),
+    Case(
+        "CountersignBatchRowsStuck",
+        "30m",
+        {
+            f"countersign_batch_rows_oldest_seconds{{{PROCESS}}}": "0+60x30",
+            f"countersign_batch_rows_pending{{{PROCESS}}}": "7x30",
+        },
+        {
+            f"countersign_batch_rows_oldest_seconds{{{PROCESS}}}": "0+60x10 0+60x10 0+60x10",
+            f"countersign_batch_rows_pending{{{PROCESS}}}": "7x30",
+        },
+    ),
     rising("CountersignSealsDiffer", "rendering_seals_differing_total", "", first=False),
     Case(
         "CountersignUnavailable",

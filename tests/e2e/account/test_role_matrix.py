@@ -4,6 +4,7 @@ The operations are those of the document; one without a row here fails. Real ser
 """
 
 import base64
+import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -67,6 +68,12 @@ def new_submission(record: dict[str, Any]) -> dict[str, Any]:
     return {"template_id": record["template"], "submitters": people, "send_email": False}
 
 
+def batch(record: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a form."""
+    settings = {"template_id": record["template"], "send_email": False}
+    return {"settings": json.dumps(settings), "rows": "Seller.email\ns@example.com\n"}
+
+
 def one_off(**documents: Any) -> dict[str, Any]:
     people = [{"role": "Seller", "email": "s@example.com"}]
     return {**documents, "submitters": people, "send_email": False}
@@ -114,6 +121,13 @@ MATRIX: dict[str, Row] = {
         CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
     ),
     "submissions.events": Row(READ_SUBMISSION),
+    "batches.create": Row(CHANGE_VISIBLE, batch, 202),
+    "batches.search": Row(EDITORS, query={"limit": 100}),
+    "batches.get": Row(HANDLE_SUBMISSION),
+    "batches.rows": Row(HANDLE_SUBMISSION),
+    "batches.results": Row(HANDLE_SUBMISSION),
+    "batches.cancel": Row(HANDLE_SUBMISSION),
+    "batches.retry": Row(HANDLE_SUBMISSION, done=422),
     "submissions.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(HANDLE_SUBMISSION),
     "submissions.evidence": Row(HANDLE_SUBMISSION, done=422),
@@ -179,12 +193,14 @@ class World:
 
     def fresh(self, record: str) -> dict[str, Any]:
         """A template of that kind, with a submission."""
-        key = self.keys["editor" if record == "own" else "colleague"]
+        owner = "editor" if record == "own" else "colleague"
+        key = self.keys[owner]
         template = self.suite.api("POST", f"/templates/{self.origins[record]}/clone", {}, key=key)["id"]
         submitters = self.suite.api("POST", "/submissions", new_submission({"template": template}), key=key)
         submitter = submitters[0]
         self.slugs |= {each["slug"] for each in submitters}
-        return {"template": template, "submission": submitter["submission_id"], "submitter": submitter["id"]}
+        made = {"template": template, "submission": submitter["submission_id"], "submitter": submitter["id"]}
+        return {**made, "owner": owner}
 
     def path(self, operation: specification.Operation, record: dict[str, Any]) -> str:
         path = operation.path.replace("{delivery_id}", str(2**60))
@@ -192,7 +208,8 @@ class World:
         path = path.replace("{type}", kind.get(operation.id.partition(".")[2], ""))
         if "{id}" not in path:
             return path
-        path = path.replace("{id}", str(self._id(operation.path.split("/")[1], record)))
+        resource = "batches" if "/batches/" in path else operation.path.split("/")[1]
+        path = path.replace("{id}", str(self._id(resource, record)))
         if "{key_id}" in path:
             keys, key = path.removesuffix("/{key_id}"), {"name": "a", "scopes": ["read"]}
             path = path.replace("{key_id}", self.suite.api("POST", keys, key, status=201)["id"])
@@ -204,8 +221,21 @@ class World:
         if resource == "webhooks":
             hook = {"url": "http://127.0.0.1:9/x", "events": ["template.archived"]}
             return int(self.suite.api("POST", "/webhooks", hook, status=201)["id"])
+        if resource == "batches":
+            return self._batch(record)
         found: int = record[resource.removesuffix("s")]
         return found
+
+    def _batch(self, record: dict[str, Any]) -> int:
+        """Sent by whoever the template is of, and done."""
+        form = {part: (None, text) for part, text in batch(record).items()}
+        url, headers = f"{self.suite.base_url}/api/submissions/batch", {"X-Auth-Token": self.keys[record["owner"]]}
+        answer = requests.post(url, files=form, headers=headers, timeout=60)  # type: ignore[arg-type]
+        assert answer.status_code == 202, answer.text
+        number: int = answer.json()["id"]
+        one = f"/submissions/batches/{number}"
+        wait_until(lambda: self.suite.api("GET", one)["status"] == "completed", what="the batch")
+        return number
 
     def forget(self) -> None:
         for webhook in self.suite.api("GET", "/webhooks", params={"limit": 100})["data"]:
@@ -223,7 +253,8 @@ def world(sqlite_suite: RunningSuite) -> Iterator[World]:
 def asked(world: World, operation: specification.Operation, path: str, body: Any, key: str | None, **more: Any) -> Any:
     headers = {} if key is None else {"X-Auth-Token": key}
     url = f"{world.suite.base_url}/api{path}"
-    return requests.request(operation.method.upper(), url, json=body, headers=headers, timeout=60, **more)
+    sent = {"files": {part: (None, text) for part, text in body.items()}} if operation.takes_files else {"json": body}
+    return requests.request(operation.method.upper(), url, headers=headers, timeout=60, **sent, **more)
 
 
 def refused(answer: requests.Response) -> bool:

@@ -34,8 +34,9 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the package ``countersign_client``."""
     folder = tmp_path_factory.mktemp("generated")
     (folder / "openapi.json").write_text(json.dumps(specification.published()))
-    # Formatting is for readers, whom there are none of; a ZIP is to be taken as the file that it is.
-    settings = {"post_hooks": [], "content_type_overrides": {"application/zip": "application/octet-stream"}}
+    # Formatting is for readers, whom there are none of; a ZIP and a table are to be taken as the files that they are.
+    kinds = dict.fromkeys(("application/zip", "text/csv"), "application/octet-stream")
+    settings = {"post_hooks": [], "content_type_overrides": {**kinds, "application/x-ndjson": "application/json"}}
     (folder / "settings.json").write_text(json.dumps(settings))
     _run(
         *("-m", "openapi_python_client", "generate", "--fail-on-warning"),

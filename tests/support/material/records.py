@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import json
 import uuid
 from typing import Any
 
@@ -48,6 +49,17 @@ class Records:
             "users": api("POST", "/users", {"email": f"{uuid.uuid4().hex}@example.com"}, status=201)["id"],
             "webhooks": api("POST", "/webhooks", {"url": NOWHERE, "events": ["template.archived"]}, status=201)["id"],
         }
+
+    def batch(self, template: int) -> int:
+        """A batch of two rows, one of which is done at least."""
+        rows = "email\nbo@example.com\nal@example.com\n"
+        settings = {"template_id": template, "send_email": False}
+        form = {"settings": (None, json.dumps(settings)), "rows": (None, rows)}
+        made = self._suite.api("POST", "/submissions/batch", files=form, status=202)
+        one = f"/submissions/batches/{made['id']}"
+        wait_until(lambda: self._suite.api("GET", one)["counts"]["created"], what="a row of the batch")
+        number: int = made["id"]
+        return number
 
     def key(self, user: int) -> str:
         """The id of a key that is made for a user, and can be limited as the document's examples say."""

@@ -18,11 +18,13 @@ NEEDED = {
     "read": """
         templates.search templates.get templates.schema templates.submissions
         submissions.search submissions.get submissions.events submissions.documents submissions.evidence
+        batches.search batches.get batches.rows batches.results
         submitters.search submitters.get tools.merge tools.verify events.feed events.form events.submission
     """,
     "send": """
         templates.create_submission submissions.create submissions.init submissions.create_from_pdf
         submissions.create_from_docx submissions.create_from_html submissions.emails submissions.update
+        batches.create batches.cancel batches.retry
         submissions.remove submissions.seal submissions.send_again submissions.dutystamp submissions.certsign
         submitters.update
     """,

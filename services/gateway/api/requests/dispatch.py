@@ -53,7 +53,11 @@ class Dispatch:
             headers += _encoded(exchange.limits)
             if operation in api.SECRET:
                 headers.append((b"cache-control", b"no-store"))
-            await _send_json(send, 201 if operation in api.CREATED else 200, exchange.answer, headers)
+            status = 201 if operation in api.CREATED else 200
+            if operation in api.ACCEPTED and not exchange.dry_run:
+                status, place = 202, api.ACCEPTED[operation].format_map(exchange.answer)
+                headers.append((b"location", f"{self._context.settings.base_url}/api{place}".encode()))
+            await _send_json(send, status, exchange.answer, headers)
 
     async def _answer(self, exchange: Exchange) -> Any:
         if exchange.actor is None:
@@ -75,6 +79,8 @@ class Dispatch:
             return await self._handlers[exchange.operation](context, exchange)
 
         with acting_for(caller):
+            if exchange.operation in api.REPEATED:
+                return await handle(self._context, exchange)
             if exchange.dry_run:
                 return await _tried(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]

@@ -1,7 +1,7 @@
 """``contracts/openapi.yaml``, with the limits of this installation in it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,13 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
     return joined
 
 
+def schema(name: str, settings: Settings | None = None) -> dict[str, Any]:
+    """A named schema of ``document``, with those that it refers to in their places."""
+    whole = document(settings)
+    found: dict[str, Any] = _resolved(whole["components"]["schemas"][name], whole)
+    return found
+
+
 def version() -> str:
     """Return the version of the interface."""
     return str(_raw()["info"]["version"])
@@ -87,7 +94,7 @@ def operations(specification: dict[str, Any]) -> Iterator[Operation]:
                 yield Operation(methods[method]["operationId"], path, method, methods[method])
 
 
-def methods_of(operations: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
+def methods_of(operations: Sequence[Operation], prefix: str) -> Callable[[str], list[str]]:
     """A function that tells which methods there are for a path below ``prefix``, none where there is no such path; HEAD comes
     with GET, PATCH with PUT, OPTIONS with all."""
     beside = {"get": ["GET", "HEAD"], "put": ["PUT", "PATCH"]}
@@ -99,8 +106,13 @@ def methods_of(operations: Iterable[Operation], prefix: str) -> Callable[[str], 
         for operation in operations
     ]
 
+    literal = {prefix + operation.path for operation in operations if "{" not in operation.path}
+
     def methods(path: str) -> list[str]:
-        found = {name for pattern, names in patterns if pattern.fullmatch(path) for name in names}
+        fitting = [(pattern, names) for pattern, names in patterns if pattern.fullmatch(path)]
+        if path in literal:  # /submissions/batches is no /submissions/{id}
+            fitting = [(pattern, names) for pattern, names in fitting if "[^/]+" not in pattern.pattern]
+        found = {name for _, names in fitting for name in names}
         return sorted({*found, "OPTIONS"}) if found else []
 
     return methods
@@ -142,6 +154,16 @@ def _joined(node: Any, raw: dict[str, Any]) -> Any:
             del copy["allOf"]
             return {**_joined(_target(raw, reference), raw), **copy}
     return copy
+
+
+def _resolved(node: Any, raw: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_resolved(item, raw) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if isinstance(reference := node.get("$ref"), str):
+        return _resolved(_target(raw, reference), raw)
+    return {key: _resolved(value, raw) for key, value in node.items()}
 
 
 def _for_generators(node: Any) -> Any:

@@ -29,6 +29,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+STREAMED = ("multipart/form-data", "text/csv", "application/x-ndjson")
+"""Types of bodies that handlers read themselves."""
+
 LARGE = 256 * 1024  # bytes; above it, reading a body would keep everybody else waiting
 
 
@@ -72,8 +75,8 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
         def _read_for_trial(self, raw: bytes) -> tuple[Any, ServiceError | None]:
             return self._schema.accept_for_trial(json_body.loads(raw))
 
-    class FormBody:
-        """A form with a file goes to the handler as a stream, which checks each part as it comes."""
+    class StreamedBody:
+        """A form with a file, or a table, goes to the handler as a stream, which checks each part as it comes."""
 
         def __init__(self, **_: Any) -> None:
             pass
@@ -94,7 +97,7 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
 
     return {
         "parameter": Parameters,
-        "body": {"application/json": JsonBody, "multipart/form-data": FormBody},
+        "body": {"application/json": JsonBody, **dict.fromkeys(STREAMED, StreamedBody)},
         "response": {"application/json": JsonAnswer},
     }
 

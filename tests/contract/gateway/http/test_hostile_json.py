@@ -114,4 +114,4 @@ def test_every_operation_with_a_body_is_tried() -> None:
         "tools.merge",
     }
     with_files = [one.id for one in specification.operations(DOCUMENT) if one.takes_files]
-    assert with_files == ["attachments.create"]
+    assert with_files == ["batches.create", "attachments.create"]

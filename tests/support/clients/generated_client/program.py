@@ -19,6 +19,15 @@ from typing import TypeVar
 
 from countersign_client import AuthenticatedClient, Client
 from countersign_client.api.account import account_dutystamps, account_get, account_test_certsign, account_update
+from countersign_client.api.batches import (
+    batches_cancel,
+    batches_create,
+    batches_get,
+    batches_results,
+    batches_retry,
+    batches_rows,
+    batches_search,
+)
 from countersign_client.api.events import events_feed, events_form, events_submission
 from countersign_client.api.keys import keys_create, keys_remove, keys_search, keys_update
 from countersign_client.api.signing_form import attachments_create, phone_codes_send, submitter_form_views_create
@@ -86,6 +95,13 @@ from countersign_client.models import (
     ApiKey,
     AreaInput,
     Attachment,
+    Batch,
+    BatchDryRun,
+    BatchPage,
+    BatchRowPage,
+    BatchRowStatus,
+    BatchSettings,
+    BatchStatus,
     BoughtDutystampPage,
     ChecksumStatus,
     ConditionAction,
@@ -121,6 +137,7 @@ from countersign_client.models import (
     Message,
     MetadataInput,
     NewAttachment,
+    NewBatch,
     NewDocxDocument,
     NewDocxSubmission,
     NewDocxTemplate,
@@ -215,6 +232,7 @@ def main(url: str, key: str, pdf: str, docx: str) -> None:
     completed(client, submission)
     one_offs(client, template, pdf, docx)
     several(client, template)
+    batches(client, template)
     happened(client, webhook, submission)
     refused(client, url, submission)
     removed(client, template, submission)
@@ -456,6 +474,37 @@ def several(client: AuthenticatedClient, template: Template) -> None:
     assert len({one.submission_id for one in made.submitters}) == 2
     body = NewSubmissionsByEmail(template_id=template.id, emails=["a@example.com", "b@example.com"], send_email=False)
     assert len(told_all(submissions_emails.sync_detailed(client=client, body=body), Submitter)) == 2
+
+
+def batches(client: AuthenticatedClient, template: Template) -> None:
+    def file() -> File:
+        rows = b"external_id,Seller.email,Buyer.email\n1,s@example.com,b@example.com\n2,s@example.com,c@example.com\n"
+        return File(payload=io.BytesIO(rows), file_name="leases.csv", mime_type="text/csv")
+
+    settings = BatchSettings(template_id=template.id, send_email=False, rate=1)
+    tried = batches_create.sync_detailed(client=client, body=NewBatch(rows=file(), settings=settings), dry_run=True)
+    assert (told(tried, BatchDryRun).accepted, told(tried, BatchDryRun).tried) == (True, 2)
+    sent = batches_create.sync_detailed(client=client, body=NewBatch(rows=file(), settings=settings))
+    assert (sent.status_code, told(sent, Batch).status) == (202, BatchStatus.RUNNING)
+    batch = told(sent, Batch)
+
+    def begun() -> Batch | None:
+        now = told(batches_get.sync_detailed(batch.id, client=client), Batch)
+        return now if now.counts.created else None
+
+    wait_for(begun)
+    page = told(batches_search.sync_detailed(client=client, after=batch.id - 1), BatchPage)
+    assert batch.id in [one.id for one in page.data]
+    made = batches_rows.sync_detailed(batch.id, client=client, status=BatchRowStatus.CREATED, include="submitters")
+    row = told(made, BatchRowPage).data[0]
+    assert (row.row, row.external_id) == (2, "1")
+    assert row.submitters
+    assert row.submitters[0].status is SubmitterStatus.PENDING
+    results = batches_results.sync_detailed(batch.id, client=client).parsed
+    assert isinstance(results, File)
+    assert b"Seller.email" in results.payload.read()
+    assert told(batches_cancel.sync_detailed(batch.id, client=client), Batch).status is BatchStatus.CANCELLED
+    assert told(batches_retry.sync_detailed(batch.id, client=client), Error).code is ErrorCode.CONFLICT
 
 
 def happened(client: AuthenticatedClient, webhook: Webhook, submission: Submission) -> None:
