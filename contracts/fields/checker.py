@@ -8,13 +8,16 @@ noted in ``problems`` where a whole definition is.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from contracts.fields import values
 from contracts.fields.date_formats import is_date_format, parsed_date
-from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, LOOKS, WITHOUT_CONTENT, Field
+from contracts.fields.formulas import grammar
+from contracts.fields.formulas.evaluating import COMPUTED
+from contracts.fields.formulas.references import EXPRESSIONS, FORMULA
+from contracts.fields.kinds import ATTACHED, CHOICES, DEPENDING, KINDS, LOOKS, WITHOUT_CONTENT, Field
 from contracts.fields.rules import (
     COLORS,
     CURRENCIES,
@@ -127,14 +130,14 @@ def rule(field: Field, key: str, value: Any) -> Any:
 
 def preferences(raw: Mapping[str, Any], kind: FieldType, path: str, problems: Problems) -> dict[str, Any]:
     """Return how the field is drawn, and what its type needs."""
-    keys = [*LOOKS, *KINDS[kind].preferences, *(key for key in PROOFS if key not in KINDS[kind].preferences)]
+    keys = dict.fromkeys([*LOOKS, *DEPENDING, *KINDS[kind].preferences, *PROOFS, FORMULA])
     checked = _checked(raw, keys, lambda key, value: preference(kind, key, value), f"{path}.preferences", problems)
     return {key: value for key, value in checked.items() if holds(kind, key)}
 
 
 def holds(kind: FieldType, key: str) -> bool:
     """Return whether such fields have this preference."""
-    return key in LOOKS or key in KINDS[kind].preferences
+    return key in LOOKS or key in DEPENDING or key in KINDS[kind].preferences
 
 
 def preference(kind: FieldType, key: str, value: Any) -> Any:
@@ -142,6 +145,8 @@ def preference(kind: FieldType, key: str, value: Any) -> Any:
     checked = _FORMATS[kind](value) if key == "format" and kind in _FORMATS else PREFERENCES[key](value)
     if checked and kind is not PROOFS.get(key, kind):
         raise BadValue(f"is for {PROOFS[key]} fields only")
+    if checked and key == FORMULA and kind not in COMPUTED:
+        raise BadValue(f"is for {', '.join(COMPUTED)} fields only")
     return checked
 
 
@@ -158,6 +163,8 @@ def default(raw: Any, field: Field) -> Any:
     """As ``default_value``; raises BadValue. Pictures and files are texts here: whoever makes a submission fetches them."""
     if raw is None or raw in ("", []) or field.type in WITHOUT_CONTENT:
         return None
+    if field.preferences.get(FORMULA):
+        raise BadValue("must be left out: a formula computes the value")
     if field.type is FieldType.VERIFICATION:
         raise BadValue("must be left out: only the signer can prove who they are")
     if field.type in ATTACHED:
@@ -237,7 +244,7 @@ def _pattern(value: Any, kind: FieldType) -> str:
 
 
 def _checked(
-    raw: Mapping[str, Any], keys: Sequence[str], check: Callable[[str, Any], Any], path: str, problems: Problems
+    raw: Mapping[str, Any], keys: Iterable[str], check: Callable[[str, Any], Any], path: str, problems: Problems
 ) -> dict[str, Any]:
     checked = {}
     for key in keys:
@@ -365,4 +372,5 @@ PREFERENCES: dict[str, Read] = {
     "with_signature_id": values.boolean,
     "one_time_code": values.boolean,
     **{key: _one_of(*words) for key, words in WORDS.items()},
+    **dict.fromkeys(EXPRESSIONS, grammar.checked_text),
 }

@@ -47,14 +47,20 @@ class Kind:
 
 
 LOOKS = ("font_size", "font_type", "font", "color", "background", "align", "valign", "hidden", "mask")
-"""The preferences that every type has."""
+"""The preferences that every type has, and beside them:"""
+
+DEPENDING = ("condition", "required_if")
+"""Expressions (``contracts.fields.formulas``): when a field is there, when it must be filled in."""
 
 _PATTERN = ("pattern",)
 _SIGNED = ("format", "reasons", "with_signature_id")
+_COMPUTED = ("formula",)
 
 KINDS: Mapping[FieldType, Kind] = {
     FieldType.HEADING: Kind(value="nothing", drawn="text"),
-    FieldType.TEXT: Kind(value="text", drawn="text", rules=_PATTERN, words=("email",), control="text"),
+    FieldType.TEXT: Kind(
+        value="text", drawn="text", rules=_PATTERN, preferences=_COMPUTED, words=("email",), control="text"
+    ),
     FieldType.SIGNATURE: Kind(value="picture", drawn="picture", preferences=_SIGNED, control="signature"),
     FieldType.INITIALS: Kind(
         value="picture", drawn="picture", preferences=_SIGNED, words=("initial",), control="signature"
@@ -63,20 +69,24 @@ KINDS: Mapping[FieldType, Kind] = {
         value="date",
         drawn="text",
         rules=("min", "max"),
-        preferences=("format",),
+        preferences=("format", *_COMPUTED),
         words=("datenow",),
         control="date",
     ),
     FieldType.NUMBER: Kind(
-        value="number", drawn="text", rules=("min", "max", "step"), preferences=("format",), control="number"
+        value="number",
+        drawn="text",
+        rules=("min", "max", "step"),
+        preferences=("format", *_COMPUTED),
+        control="number",
     ),
     FieldType.IMAGE: Kind(value="picture", drawn="picture", control="image"),
-    FieldType.CHECKBOX: Kind(value="boolean", drawn="mark", control="checkbox"),
+    FieldType.CHECKBOX: Kind(value="boolean", drawn="mark", preferences=_COMPUTED, control="checkbox"),
     FieldType.MULTIPLE: Kind(value="options", drawn="text", words=("multi-select", "multiselect"), control="multiple"),
     FieldType.FILE: Kind(value="files", drawn="file", control="file"),
     FieldType.RADIO: Kind(value="option", drawn="text", control="radio"),
     FieldType.SELECT: Kind(value="option", drawn="text", control="select"),
-    FieldType.CELLS: Kind(value="line", drawn="text", rules=_PATTERN, control="cells"),
+    FieldType.CELLS: Kind(value="line", drawn="text", rules=_PATTERN, preferences=_COMPUTED, control="cells"),
     FieldType.STAMP: Kind(value="picture", drawn="picture", preferences=("position",)),
     FieldType.PAYMENT: Kind(value="nothing", drawn="amount", preferences=("price", "currency", "payment_url")),
     FieldType.PHONE: Kind(value="phone", drawn="text", rules=_PATTERN, preferences=("one_time_code",), control="phone"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from contracts.fields.date_formats import has_time
+from contracts.fields.formulas.references import is_computed
 from contracts.fields.kinds import KINDS, Field, Value
 from contracts.fields.labels import labels
 from contracts.fields.rules import LARGEST_NUMBER, LONGEST_TEXT, is_empty
@@ -34,7 +35,9 @@ def template_schema(parties: Sequence[Party], fields: Sequence[FieldDefinition])
 
 
 def value_schema(field: Field) -> Schema | None:
-    """The schema of one field's value, null for a blank one; None where the API takes none."""
+    """The schema of one field's value, null for a blank one; None where the API takes none, as where a formula computes it."""
+    if is_computed(field):
+        return None
     if field.type is FieldType.HEADING:
         return _or_blank(_text(field))
     writer = _WRITERS.get(KINDS[field.type].value)

@@ -86,6 +86,10 @@ def plan_change(
     check_identity_change_available(command, problems)
     request = overrides.OverrideRequest(command.values, command.fields, command.readonly_fields, "")
     planned_overrides = overrides.plan_overrides(request, own_fields, labels(everything), attached, problems)
+    if planned_overrides.changes:
+        changed = [planned_overrides.apply(field) for field in everything]
+        # A circle by way of a document is not looked for: what is met again counts as visible.
+        overrides.with_expressions(changed, {}, [planned_overrides], "fields", problems)
     message = creation.checked_message(command.message, "message", problems)
     if message or ("message" in keys and command.message is None):  # an empty object is as none
         details["message"] = message

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from contracts.errors import ServiceError
 from contracts.fields import checker
+from contracts.fields.formulas import references
 from contracts.fields.labels import labels
 from contracts.languages.choosing import PSEUDO, known_locale
 from contracts.problems import Problems
@@ -32,7 +33,13 @@ from services.submissions.planning.code_requirements import (
 from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
 from services.submissions.rules import confirming, preferences
 from services.submissions.rules.identity_requirements import check_identity_available
-from services.submissions.rules.overrides import OverrideRequest, Overrides, template_defaults
+from services.submissions.rules.overrides import (
+    OverrideRequest,
+    Overrides,
+    note_faults,
+    template_defaults,
+    with_expressions,
+)
 from services.submissions.rules.overrides import plan_overrides as planned_overrides
 from services.submissions.rules.parties import addresses, merging, roles
 from services.submissions.rules.values import variables
@@ -128,6 +135,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         _check_somebody_acts(plan, problems)
     _check_whole(plan, limits, problems)
     _check_order(plan, problems)
+    _check_formulas(plan, overrides_of_all, field_of(template), strangers, problems)
     numbered = [(f"submitters[{index}]", submitter) for index, submitter in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     check_identity_available(plan.fields, field_of(template), request.account, problems)
@@ -357,18 +365,34 @@ def _fields(
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), overrides_of_all, strict=True))
+    there = {field.uuid for field in template.fields if field.submitter_uuid in by_party}
     fields = []
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        changed = overrides.apply(field)
+        changed = overrides.apply(references.emptied(field, there))
         if field.type is FieldType.PAYMENT and changed.preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         # What an override makes so was refused where it was given.
         if checker.unsatisfiable(field) and (reason := checker.unsatisfiable(changed)):
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose {reason}")
         fields.append(changed)
-    return fields
+    documents = {document.uuid: document.conditions for document in template.documents if document.conditions}
+    return with_expressions(fields, documents, overrides_of_all, field_of(template), problems)
+
+
+def _check_formulas(
+    plan: Plan, overrides_of_all: Sequence[Overrides], basis: str, strangers: Collection[str], problems: Problems
+) -> None:
+    """Refuse formulas that could never find anything: all their fields are filled in later, in this order."""
+    if plan.order is not Order.PRESERVED or strangers:
+        return
+    earlier = {
+        one.party.uuid: {other.party.uuid for other in plan.submitters if other.completed or other.group <= one.group}
+        for one in plan.submitters
+    }
+    paths = {key: path for overrides in overrides_of_all for key, path in overrides.expressions.items()}
+    note_faults(references.never_computed(plan.fields, earlier), plan.fields, paths, basis, problems)
 
 
 def _check_order(plan: Plan, problems: Problems) -> None:

@@ -4,13 +4,14 @@ Pure: what has to be fetched, drawn or asked for is listed (``sources``, ``texts
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from contracts.fields import checker
 from contracts.fields import values as rules
+from contracts.fields.formulas import references
 from contracts.fields.kinds import ATTACHED, WITHOUT_CONTENT
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
@@ -48,6 +49,8 @@ class Overrides:
     texts: list[tuple[str, str]] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     """Where in the request which field got its value, by uuid."""
+    expressions: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Where in the request an expression of which field was given, by uuid and key."""
     awaited: set[str] = field(default_factory=set)
     """Fields whose value follows from their default when the party completes, instead of what they hold."""
 
@@ -63,7 +66,7 @@ class Overrides:
         for key in ("validation", "preferences"):
             if key in changes:
                 merged[key] = {**getattr(definition, key), **changes[key]}
-        return definition.model_copy(update=merged)
+        return references.consistent(definition.model_copy(update=merged))
 
 
 MOST_IGNORED = 100
@@ -117,6 +120,45 @@ def plan_overrides(
         for definition in meant:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
     return overrides
+
+
+def with_expressions(
+    fields: Sequence[FieldDefinition],
+    documents: references.OfDocuments,
+    overrides_of_all: Sequence[Overrides],
+    basis: str,
+    problems: Problems,
+) -> list[FieldDefinition]:
+    """``fields``, to which the overrides were applied, with their expressions looked up, as the overrides have them then, too.
+    What is wrong is noted where it was given, what follows from it elsewhere as a fault of the ``basis``. ``documents``:
+    the conditions of documents, by uuid."""
+    preferences, faults = references.checked(fields, documents)
+    paths = {key: path for overrides in overrides_of_all for key, path in overrides.expressions.items()}
+    note_faults(faults, fields, paths, basis, problems)
+    for overrides in overrides_of_all:
+        for uuid, key in overrides.expressions:
+            if uuid in preferences:
+                changed = overrides.changes[uuid]["preferences"]
+                overrides.changes[uuid]["preferences"] = {**changed, key: preferences[uuid][key]}
+    return [
+        field.model_copy(update={"preferences": preferences.get(field.uuid, field.preferences)}) for field in fields
+    ]
+
+
+def note_faults(
+    faults: Iterable[references.Fault],
+    fields: Iterable[FieldDefinition],
+    paths: Mapping[tuple[str, str], str],
+    basis: str,
+    problems: Problems,
+) -> None:
+    """Note what is wrong with expressions: where one was given (``paths``), else of the ``basis``."""
+    names = {field.uuid: field.name or field.uuid for field in fields}
+    for fault in faults:
+        if (path := paths.get((fault.field_uuid, fault.key))) is not None:
+            problems.add(path, fault.reason)
+        else:
+            problems.add(basis, f"has the field {names[fault.field_uuid]} whose preferences.{fault.key} {fault.reason}")
 
 
 def template_defaults(definition: FieldDefinition, overrides: Overrides) -> None:
@@ -174,6 +216,8 @@ def _override(
         preferences = {key: value for key, value in override.preferences.items() if key != "position"}
         changes["preferences"] = checker.preferences(preferences, definition.type, path, problems)
         _check_reasons(overrides, changes["preferences"], f"{path}.preferences.reasons")
+        given = (key for key in references.EXPRESSIONS if key in changes["preferences"])
+        overrides.expressions |= {(definition.uuid, key): f"{path}.preferences.{key}" for key in given}
     if override.validation:
         changed = definition.model_copy(update=_merged_rules(definition, changes))
         changes["validation"] = checker.validation(override.validation, changed, path, problems)
@@ -209,6 +253,10 @@ def _take(
     if definition.type is FieldType.VERIFICATION:
         if raw not in (None, "", []):
             problems.add(path, "is verified by its signer at the identity provider and takes no value")
+        return
+    if references.is_computed(definition.model_copy(update=_merged_rules(definition, changes))):
+        if raw not in (None, "", []):
+            problems.add(path, "is computed by a formula and takes no value")
         return
     overrides.paths[definition.uuid] = path
     try:

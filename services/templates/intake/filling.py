@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from contracts.blobs import DOCX, INCOMING
 from contracts.errors import ServiceError, invalid
+from contracts.fields.formulas import references
 from contracts.rpc import rendering
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import TemplateSnapshot
@@ -80,7 +81,9 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
     definition = domain.extended(Definition(snapshot.parties, by_hand), new_fields, order, limits)
     before = {field.uuid for field in snapshot.fields if field.areas}
     vanished = {field.uuid for field in definition.fields if not field.areas and field.uuid in before}
-    fields = [_without(field, vanished) for field in definition.fields if field.uuid not in vanished]
+    left = [field for field in definition.fields if field.uuid not in vanished]
+    there = {field.uuid for field in left}
+    fields = [_without(references.without(field, there), vanished) for field in left]
     documents = [_without(document, vanished) for document in documents]
     return snapshot.model_copy(update={"documents": documents, "parties": definition.parties, "fields": fields})
 

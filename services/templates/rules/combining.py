@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from contracts.fields.formulas import references
 from contracts.types import Area, Condition, FieldDefinition, Notice, PageSize, Party
 from services.templates.rules import domain
 from services.templates.rules.domain import Definition, Limits
@@ -55,6 +56,7 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
 
     for field in fields:
         field.conditions = following(field.conditions)
+        field.preferences = references.renamed(field, instead).preferences
     of_documents = {document: following(of) for part in parts for document, of in part.conditions.items()}
     domain.check_size("template_ids", fields, limits)
     domain.check_roles("template_ids", list(parties.values()), limits)
@@ -97,6 +99,11 @@ def without(definition: Definition, successors: Mapping[str, Paper | None]) -> D
             )
             notices.append(Notice(code="condition_dropped", message=message))
         field.conditions = remaining
+        left = references.without(field, uuids_left).preferences
+        if left != field.preferences:
+            message = f"field {field.name!r} has a formula or a condition on a field that is gone; it is without it now"
+            notices.append(Notice(code="condition_dropped", message=message))
+        field.preferences = left
     conditions = {}
     for document, of_document in definition.conditions.items():
         conditions[document] = [condition for condition in of_document if condition.field_uuid in uuids_left]

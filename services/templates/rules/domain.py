@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from contracts.errors import invalid
+from contracts.fields.formulas import references
 from contracts.fields.rules import LONGEST_NAME
 from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
@@ -173,6 +174,8 @@ def with_conditions(present: Definition, entries: Sequence[DocumentConditions]) 
     """The same with these conditions of its documents."""
     problems = Problems()
     conditions = document_conditions.checked(entries, present.fields, problems)
+    for fault in references.checked(present.fields, conditions)[1]:
+        problems.add("schema", f"must not decide about a field whose {fault.key} {fault.reason}")
     problems.refuse()
     return replace(present, conditions=conditions)
 
@@ -213,7 +216,7 @@ def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
     return Definition(
         parties=[Party(uuid=fresh[party.uuid], name=party.name) for party in definition.parties],
         fields=[
-            field.model_copy(
+            references.renamed(field, fresh).model_copy(
                 update={
                     "uuid": fresh[field.uuid],
                     "submitter_uuid": fresh[field.submitter_uuid],
@@ -274,6 +277,7 @@ def _finished(
 ) -> Definition:
     ordered = fields.in_order(order)
     conditions = document_conditions.checked(entries, ordered, problems)
+    fields.look_up(ordered, conditions)
     parties = roles.all()
     if not problems.found:
         check_roles(path, parties, limits)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contracts.fields import checker
+from contracts.fields.formulas import references
 from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
@@ -74,6 +75,7 @@ class FieldList:
         self._uuids: set[str] = set()
         self._references: list[tuple[str, str]] = []
         self._conditions: list[tuple[FieldDefinition, str, str]] = []
+        self._told: dict[str, tuple[str, str]] = {}
 
     def add_present(self, field: FieldDefinition) -> None:
         """A field that is there already and stays: what comes later with its name and role adds areas to it."""
@@ -99,6 +101,7 @@ class FieldList:
         same = self._named.get((field.submitter_uuid, field.name)) if field_input.uuid is None else None
         if same is None:
             field.uuid = self._uuid_of(field, field_input.uuid, path)
+            self._told[field.uuid] = f"{path}.preferences", ""
             self._keep(field, self._explicit.setdefault(document_uuid, []))
         elif same.type != field.type:
             problems.add(f"{path}.type", f"must be {same.type}, like the other field with this name and role")
@@ -120,7 +123,9 @@ class FieldList:
         for mistake in mistakes.found:
             reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
             message = f"field {name!r}: {reason}, and was left out"
-            if mistake["field"].startswith(".preferences"):
+            if reason.startswith(_FORMULAS):
+                self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
+            elif mistake["field"].startswith(".preferences"):
                 self.notices.append(Notice(code="preference_left_out", message=message, document=origin.name))
             elif mistake["field"] == ".default_value":
                 self.notices.append(Notice(code="default_left_out", message=message, document=origin.name))
@@ -134,6 +139,7 @@ class FieldList:
             self.notices.append(Notice(code="name_used_twice", message=message, document=origin.name))
         field.uuid = self._uuid_of(field, None, "")
         self._keep(field, self._found.setdefault(origin.uuid, []))
+        self._told[field.uuid] = origin.path, f"has a field {name!r} whose "
         if tag.condition:
             self._conditions.append((field, tag.condition, origin.path))
 
@@ -147,7 +153,28 @@ class FieldList:
             self._resolve(field, condition, path, fields)
         return fields
 
+    def look_up(self, fields: Sequence[FieldDefinition], documents: references.OfDocuments) -> None:
+        """Put uuids in place of the names in the fields' expressions, and note what is wrong with these; ``documents`` are the
+        conditions of documents, by uuid."""
+        preferences, faults = references.checked(fields, documents)
+        for field in fields:
+            field.preferences = preferences.get(field.uuid, field.preferences)
+        names = {field.uuid: field.name or field.type.value for field in fields}
+        for fault in faults:
+            path, begun = self._told.get(
+                fault.field_uuid, ("fields", f"leaves the field {names[fault.field_uuid]!r}, whose ")
+            )
+            if begun:
+                self._problems.add(path, f"{begun}preferences.{fault.key} {fault.reason}")
+            else:
+                self._problems.add(f"{path}.{fault.key}", fault.reason)
+
     def _definition(
+        self, source: FieldInput | TagField, name: str, areas: list[Area], path: str, problems: Problems
+    ) -> FieldDefinition:
+        return references.consistent(self._as_written(source, name, areas, path, problems))
+
+    def _as_written(
         self, source: FieldInput | TagField, name: str, areas: list[Area], path: str, problems: Problems
     ) -> FieldDefinition:
         party = self._roles.of(source.role, getattr(source, "submitter_uuid", None))
@@ -217,6 +244,7 @@ def check_actions(conditions: Sequence[Condition], path: str, problems: Problems
             problems.add(f"{path}.conditions[{i}].action", f"must be one of {', '.join(CONDITION_ACTIONS)}")
 
 
+_FORMULAS = tuple(f"preferences.{key} " for key in references.EXPRESSIONS)
 _SETTINGS = ("type", "options", "preferences", "validation", "default_value")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.fields.formulas.references import EXPRESSIONS
 from services.rendering.jobs.docx.names import PARAGRAPH, RUN, RUN_PROPERTIES, SPACE, TEXT, TEXT_BOX, W
 from services.rendering.jobs.tags.grammar import is_whole
 
@@ -22,6 +23,7 @@ _CONTROL = re.compile(r"(if|for|else|end)\s*(?::\s*(.*))?", re.IGNORECASE | re.D
 _NAME = re.compile(r"[^\W\d][\w .\-'’/&()]*")
 _BLANKS = re.compile(r"\s+")
 _TAG_BRACES = re.compile(r"\{\{|\}\}")
+_ATTRIBUTE = re.compile(rf";\s*({'|'.join(EXPRESSIONS).replace('_', '[_-]')})\s*=[^;]*\Z", re.IGNORECASE)
 _BREAKS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n"}
 
 
@@ -92,6 +94,8 @@ def _isolate_in(paragraph: Any) -> list[str]:
             odd.append(match[0])
         else:
             in_tag = any(start < match.start() and match.end() < end for start, end in tags)
+            if in_tag and _ATTRIBUTE.search(text, 0, match.start()):
+                continue  # it names a field, no variable
             _replace(paragraph, match.start(), match.end(), meant, in_tag=in_tag)
     return odd
 

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from contracts.fields import checker
+from contracts.fields.formulas import grammar as formulas
+from contracts.fields.formulas.references import CONDITION, EXPRESSIONS
 from contracts.fields.kinds import TAG_WORDS
 from contracts.fields.rules import LONGEST_NAME
 from contracts.fields.values import BadValue
@@ -62,6 +64,7 @@ class ParsedTag:
 
 
 _BRACE = re.compile(r"[{}]")
+_BRACKETS = "[["
 LONGEST_ROLE = 60
 
 
@@ -221,6 +224,24 @@ def _pattern(parsed: ParsedTag, value: str) -> None:
     parsed.tag.validation["pattern"] = checker.pattern_text(value)
 
 
+def _expression(key: str) -> Callable[[ParsedTag, str], None]:
+    """As it is written: whether it is a formula, and of what, whoever makes the template judges, who knows all fields."""
+
+    def apply(parsed: ParsedTag, value: str) -> None:
+        if text := values.text(value):
+            parsed.tag.preferences[key] = formulas.plain_text(text)
+
+    return apply
+
+
+def _condition(parsed: ParsedTag, value: str) -> None:
+    """An expression names fields in brackets (``[[Rent]] > 500``), what is none does not (``Pets:true``)."""
+    if _BRACKETS in value:
+        _expression(CONDITION)(parsed, value)
+    else:
+        parsed.tag.condition = values.text(value)
+
+
 def _mark(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
     def apply(parsed: ParsedTag, value: str) -> None:
         setattr(parsed, key, read(value))
@@ -237,7 +258,6 @@ ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "title": _set("title", values.text),
     "description": _set("description", values.text),
     "options": _set("options", lambda value: values.options(value.split(","))),
-    "condition": _set("condition", values.text),
     "option": _mark("option", values.option),
     "width": _mark("width", values.length),
     "height": _mark("height", values.length),
@@ -247,6 +267,8 @@ ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "pattern": _pattern,
     "message": _validation("message", values.text),
     **{key: _preference(key) for key in checker.PREFERENCES},
+    **{key: _expression(key) for key in EXPRESSIONS},
+    "condition": _condition,
     "font": _preference("font", values.font),
     "font_size": _preference("font_size", values.font_size),
     "hidden": _preference("hidden", values.flag),

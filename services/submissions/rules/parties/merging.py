@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
+from contracts.fields.formulas import references
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -110,7 +111,7 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
         fields.append(field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name}))
     changes: dict[str, Any] = {
         "parties": remaining,
-        "fields": [_following(field, kept_as) for field in fields],
+        "fields": [_following(references.renamed(field, kept_as), kept_as) for field in fields],
         "documents": [_following(document, kept_as) for document in template.documents],
     }
     return template.model_copy(update=changes)

@@ -11,6 +11,7 @@ from typing import Any
 from contracts.errors import ServiceError
 from contracts.fields import conditions
 from contracts.fields import values as rules
+from contracts.fields.formulas.references import is_computed
 from contracts.fields.kinds import ATTACHED
 from contracts.formats.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
@@ -38,7 +39,7 @@ def with_defaults(own_fields: Sequence[FieldDefinition], stored: Mapping[str, An
     """``stored`` and the default values of the fields that nobody has touched."""
     filled = dict(stored)
     for field in own_fields:
-        if field.uuid in filled:
+        if field.uuid in filled or is_computed(field):
             continue
         if field.type in ATTACHED and placeholders.has_placeholder(field.default_value):
             continue  # of an older version: what it stands for is no attachment, and the documents could not be sealed
@@ -49,6 +50,23 @@ def with_defaults(own_fields: Sequence[FieldDefinition], stored: Mapping[str, An
         if value is not None:
             filled[field.uuid] = value
     return filled
+
+
+def computed(
+    own_fields: Sequence[FieldDefinition],
+    everything: Sequence[FieldDefinition],
+    documents: conditions.OfDocuments,
+    values: Mapping[str, Any],
+    of_others: Mapping[str, Any],
+) -> dict[str, Any]:
+    """``values`` with those that formulas compute, from what the party and the others (``of_others``) have; whatever ``values``
+    says of them."""
+    computing = conditions.computing(own_fields)
+    if not computing:
+        return dict(values)
+    decided = conditions.decided(everything, documents, {**of_others, **values}, computing)
+    there = {uuid: value for uuid, value in values.items() if uuid not in computing}
+    return there | {uuid: decided.values[uuid] for uuid in computing if uuid in decided.values}
 
 
 def merged(
@@ -69,6 +87,8 @@ def merged(
         field = _fillable(by_uuid, uuid)
         if field.type is FieldType.VERIFICATION:
             _refuse_other_proof(field, raw, stored)
+            continue
+        if is_computed(field):  # whatever a page says: its formula is computed on completion
             continue
         try:
             value = _received(field, raw, attached)
@@ -96,7 +116,7 @@ def with_attempts(
     values = dict(stored)
     for uuid, raw in incoming.items():
         field = _fillable(by_uuid, uuid)
-        if field.readonly or field.type is FieldType.VERIFICATION:
+        if field.readonly or is_computed(field) or field.type is FieldType.VERIFICATION:
             continue
         try:
             values[uuid] = _received(field, raw, attached)
@@ -116,22 +136,26 @@ def finished(
 
     Fields that conditions hide, their own or their documents', lose their value and are not required.
     """
-    hidden = conditions.hidden(everything, documents, {**of_others, **values})
-    visible = {uuid: value for uuid, value in values.items() if uuid not in hidden}
-    return visible, broken(own_fields, visible, hidden) + [
+    computing = conditions.computing(own_fields)
+    decided = conditions.decided(everything, documents, {**of_others, **values}, computing)
+    values = {uuid: decided.values[uuid] for uuid in (*values, *computing) if uuid in decided.values}
+    visible = {uuid: value for uuid, value in values.items() if uuid not in decided.hidden}
+    return visible, broken(own_fields, visible, decided.hidden) + [
         (field, field.validation.get("message") or "is required")
         for field in own_fields
-        if field.uuid not in hidden and rules.is_missing(field, visible.get(field.uuid))
+        if field.uuid not in decided.hidden
+        and rules.is_missing(field.model_copy(update={"required": decided.requires(field)}), visible.get(field.uuid))
     ]
 
 
 def broken(own_fields: Sequence[FieldDefinition], values: Mapping[str, Any], hidden: set[str]) -> Faults:
-    """The visible fields whose value breaks their own rules; read-only ones are not the signer's to mend."""
+    """The visible fields whose value breaks their own rules; read-only ones are not the signer's to mend, but what is computed
+    follows from what they have given."""
     return [
         (field, reason)
         for field in own_fields
         if field.uuid not in hidden
-        and not field.readonly
+        and (not field.readonly or is_computed(field))
         and (reason := rules.violation(field, values.get(field.uuid)))
     ]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.fields import checker
-from contracts.fields.kinds import KINDS, LOOKS
+from contracts.fields.kinds import DEPENDING, KINDS, LOOKS
 from contracts.fields.values import BadValue, as_number
 from contracts.problems import Problems
 from contracts.types import FieldContent, FieldDefinition, FieldType
@@ -185,6 +185,11 @@ def test_preferences(kind: str, key: str, given: Any, kept: Any) -> None:
         ("signature", "reasons", ["a", " "], "must be a list of at most 50 texts of 1 to 255 characters"),
         ("text", "one_time_code", True, "is for phone fields only"),
         ("phone", "method", "qes", "is for verification fields only"),
+        ("number", "formula", "1 +", "ends too early"),
+        ("number", "formula", 1, "must be text"),
+        ("signature", "formula", "1", "is for number, text, cells, date, checkbox fields only"),
+        ("signature", "condition", "1 +", "ends too early"),
+        ("text", "required_if", "[[A]", "has an unexpected '[' at character 1"),
     ],
 )
 def test_preferences_that_cannot_be(kind: str, key: str, given: Any, reason: str) -> None:
@@ -196,7 +201,7 @@ def test_preferences_that_cannot_be(kind: str, key: str, given: Any, reason: str
 @pytest.mark.parametrize("kind", FieldType)
 def test_a_field_has_the_preferences_of_its_type_and_the_looks_of_all(kind: FieldType) -> None:
     own = KINDS[kind].preferences
-    assert {key for key in checker.PREFERENCES if checker.holds(kind, key)} == {*LOOKS, *own}
+    assert {key for key in checker.PREFERENCES if checker.holds(kind, key)} == {*LOOKS, *DEPENDING, *own}
     problems = Problems()
     given = {"align": "left", "price": 5, "position": "background", "with_signature_id": True, "unknown": 1}
     kept = checker.preferences(given, kind, "f", problems)

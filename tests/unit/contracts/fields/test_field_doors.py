@@ -192,6 +192,13 @@ INPUTS = [
     no_look("verification", "method=seal", "method", "seal", "must be one of aes"),
     no_look("text", "one_time_code=true", "one_time_code", True, "is for phone fields only"),
     no_look("signature", "method=qes", "method", "qes", "is for verification fields only"),
+    # formulas: tags are taken as they are written, and refused where the template is made
+    look("number", "formula=1 + 2", "formula", "1 + 2"),
+    look("text", None, "condition", "1 < 2"),
+    look("text", "required_if=1 < 2", "required_if", "1 < 2"),
+    no_look("number", None, "formula", "1 +", "ends too early"),
+    no_look("signature", None, "formula", "1", "is for number, text, cells, date, checkbox fields only"),
+    no_look("text", None, "required_if", "Pets", "has 'Pets' at character 1: names of fields are written [[Pets]]"),
     # defaults
     default("text", "default=Ann", "Ann"),
     default("text", "default=for {name}", "for {name}"),
@@ -251,9 +258,10 @@ def at_override(said: Mapping[str, Any], kind: str) -> Answer:
     problems, before = Problems(), definition(kind)
     given = overrides.OverrideRequest({}, [FieldOverride(name="F", **said)], [], "")
     found = overrides.plan_overrides(given, [before], {"f": "F"}, (), problems)
+    (made,) = overrides.with_expressions([found.apply(before)], {}, [found], "", problems)
     if problems:
         return [(one["field"].removeprefix("fields[0]."), one["reason"]) for one in problems.found]
-    return settings(found.apply(before))
+    return settings(made)
 
 
 @pytest.mark.parametrize("one", INPUTS, ids=lambda one: one.id[:90])

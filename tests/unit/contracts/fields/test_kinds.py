@@ -9,7 +9,7 @@ import pytest
 
 from contracts.fields import checker
 from contracts.fields.date_formats import TOKEN
-from contracts.fields.kinds import CHOICES, KINDS, LOOKS, TAG_WORDS, Drawing, Value
+from contracts.fields.kinds import CHOICES, DEPENDING, KINDS, LOOKS, TAG_WORDS, Drawing, Value
 from contracts.fields.values import READERS, coerce, violation
 from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldContent, FieldType
 from services.rendering.jobs.html.fields import SIZES
@@ -47,13 +47,14 @@ def test_every_word_of_a_tag_has_a_size_in_html() -> None:
 
 
 def test_every_preference_is_read_and_has_an_attribute() -> None:
-    told = {*LOOKS, *(key for row in KINDS.values() for key in row.preferences)}
+    told = {*LOOKS, *DEPENDING, *(key for row in KINDS.values() for key in row.preferences)}
     assert told == set(checker.PREFERENCES)
     assert told <= set(ATTRIBUTES)
 
 
 def test_the_page_reads_the_same_parts_of_date_formats() -> None:
-    (token,) = re.findall(r"^const TOKEN = /(.+)/g;$", (FORM / "values/format.js").read_text(), re.MULTILINE)
+    source = (FORM / "values/styles.js").read_text()
+    (token,) = re.findall(r"^export const DATE_TOKEN = /(.+)/g;$", source, re.MULTILINE)
     assert token == TOKEN.pattern
 
 
@@ -68,8 +69,11 @@ def test_values_have_a_reader_or_are_never_given(kind: FieldType) -> None:
 PREFERENCES = {
     "signature": {"format", "reasons", "with_signature_id"},
     "initials": {"format", "reasons", "with_signature_id"},
-    "date": {"format"},
-    "number": {"format"},
+    "text": {"formula"},
+    "cells": {"formula"},
+    "checkbox": {"formula"},
+    "date": {"format", "formula"},
+    "number": {"format", "formula"},
     "stamp": {"position"},
     "payment": {"price", "currency", "payment_url"},
     "phone": {"one_time_code"},

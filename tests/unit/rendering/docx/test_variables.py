@@ -350,3 +350,12 @@ def test_a_value_loses_nothing_behind_a_tag_that_is_not_closed() -> None:
         "{{Price;role=A} is a = {b; c} of it. End}}"
     ]
     assert filled(variables, paragraph("{{Price;title=[[formula]]}}")) == ["{{Price;title=a b c}}"]
+
+
+def test_what_a_formula_names_in_a_tag_is_a_field_and_no_variable() -> None:
+    """Beside it a variable is one as before, also in the same tag."""
+    body = p(
+        "{{[[Kind]] total;formula=[[Price]] * [[Rate]];title=[[Title]];required-if=[[Price]] > 1; CONDITION = [[A]]}} [[Price]]"
+    )
+    written = "{{Net total;formula=[[Price]] * [[Rate]];title=T;required-if=[[Price]] > 1; CONDITION = [[A]]}} 5"
+    assert filled({"Kind": "Net", "Title": "T", "Price": 5}, body) == [written]

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.fields import checker
+from contracts.fields.formulas.references import EXPRESSIONS
 from contracts.fields.rules import LONGEST_NAME, MOST_OPTIONS
 from contracts.problems import Problems
 from contracts.types import FieldContent, FieldType
@@ -237,13 +238,15 @@ def test_what_one_tag_says_holds_for_its_field(text, expected, codes):
 
 
 def assert_possible(parsed: ParsedTag) -> None:
-    """What templates are told of a field, they take; patterns are looked at there (RE2)."""
+    """What templates are told of a field, they take; patterns are looked at there (RE2), and formulas, which name fields."""
     tag, problems = parsed.tag, Problems()
     validation = {key: value for key, value in tag.validation.items() if key != "pattern" and value != ""}
     field = FieldContent(type=tag.type, preferences=tag.preferences)
     assert checker.validation(validation, field, "", problems) == validation
     unproved = {
-        key: value for key, value in tag.preferences.items() if "type" in parsed.said or key not in checker.PROOFS
+        key: value
+        for key, value in tag.preferences.items()
+        if key not in EXPRESSIONS and ("type" in parsed.said or key not in checker.PROOFS)
     }
     assert checker.preferences(unproved, tag.type, "", problems) == unproved
     field.validation = validation
@@ -256,6 +259,31 @@ def assert_possible(parsed: ParsedTag) -> None:
     assert len(tag.role or "") <= LONGEST_NAME
     assert all(0 < side <= 10_000 for side in (parsed.width, parsed.height) if side is not None)
     assert 4 <= tag.preferences.get("font_size", 4) <= 144
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Total;type=number;formula=[[Unit price]] * 2", {"formula": "[[Unit price]] * 2"}),
+        ("Total;type=number;formula=if([[A]] >= 1, 2, 3)", {"formula": "if([[A]] >= 1, 2, 3)"}),
+        ("Note;condition=[[Total]] > 100", {"condition": "[[Total]] > 100"}),
+        ("Note;required_if=[[Pets]]", {"required_if": "[[Pets]]"}),
+        ("Note;required-if=[[Pets]]", {"required_if": "[[Pets]]"}),
+        ("Note;formula=", {}),
+        ("Name;type=signature;formula=1 +", {"formula": "1 +"}),
+    ],
+)
+def test_formulas_are_kept_as_they_are_written(text: str, kept: dict[str, str]) -> None:
+    """Also those that are none: whoever makes the template refuses them, so that no field is filled in that was to be computed."""
+    parsed = parse_tag(text)
+    assert (parsed.tag.preferences, parsed.tag.condition, parsed.remarks) == (kept, None, [])
+
+
+def test_a_condition_without_brackets_is_one_as_before() -> None:
+    assert parse_tag("Kind;condition=Pets:true").tag.condition == "Pets:true"
+    assert parse_tag("Total;type=number;formula=1;default=5").remarks == [
+        "the default “5” must be left out: a formula computes the value and was left out"
+    ]
 
 
 _WORDS = st.one_of(

@@ -1,32 +1,59 @@
 // Which fields and documents are shown. The server decides by the same rules (contracts/fields/conditions.py).
 //
 // Conditions are an AND list; one with `operation: "or"` is OR-ed with the one before it: [A, B, C or] is A AND (B OR C).
-// A hidden field has no value, also for the conditions of others. A field whose every place is on hidden documents is hidden.
+// A hidden field has no value, also for the conditions of others. A field whose every place is on hidden documents is hidden. A
+// field may have a condition that is an expression, too, and a formula that computes its value.
+import { isEmpty } from "./empty.js";
+import { computed, holds, references } from "./formulas.js";
 
-/** The uuids of the fields and `documents` that are not there. `valueOf(uuid)` is the value that was filled in. Documents that
-    are not among them cannot be shown at all. */
-export function hiddenOf(fields, documents, valueOf) {
+/** Which fields and `documents` are there: `{ hidden, computed, requires(field) }`, the uuids of those that are not, what formulas
+    compute, by uuid (null for no value), and whether a field must be filled in. `valueOf(uuid)` is the value that was filled in.
+    Documents that are not among them cannot be shown at all. */
+export function decided(fields, documents, valueOf) {
   const papers = new Map(documents.map((document) => [document.uuid, document]));
-  const conditional = new Map();
+  const byUuid = new Map(fields.map((field) => [field.uuid, field]));
+  const parts = new Map();
   for (const part of [...documents, ...fields]) {
     const places = placesThatMayHide(part, papers);
-    if (part.conditions?.length || places) conditional.set(part.uuid, { conditions: part.conditions, places });
+    const { condition, formula } = part.expressions ?? {};
+    if (part.conditions?.length || places || condition || formula) {
+      parts.set(part.uuid, { part, conditions: part.conditions, places, condition, formula });
+    }
   }
   const visible = new Map();
+  const computedValues = new Map();
+  const fieldOf = (uuid) => byUuid.get(uuid);
 
   function isVisible(uuid) {
-    if (!conditional.has(uuid)) return true;
+    if (!parts.has(uuid)) return true;
     if (!visible.has(uuid)) {
       visible.set(uuid, true); // what is met again on the way round a circle counts as visible
-      const { conditions, places } = conditional.get(uuid);
-      const holds = satisfied(conditions, (other) => (isVisible(other) ? valueOf(other) : null));
+      const { part, conditions, places, condition, formula } = parts.get(uuid);
+      if (formula) computedValues.set(uuid, null);
+      const holdsAll = satisfied(conditions, known);
       const hasPlace = !places || places.map(isVisible).some(Boolean);
-      visible.set(uuid, holds && hasPlace);
+      for (const tree of [condition, formula]) if (tree) references(tree).forEach(isVisible);
+      visible.set(uuid, holdsAll && hasPlace && (!condition || holds(condition, known, fieldOf)));
+      if (formula && visible.get(uuid)) computedValues.set(uuid, computed(part, formula, known, fieldOf));
     }
     return visible.get(uuid);
   }
 
-  return new Set([...conditional.keys()].filter((uuid) => !isVisible(uuid)));
+  function known(uuid) {
+    if (!isVisible(uuid)) return null;
+    return computedValues.has(uuid) ? computedValues.get(uuid) : valueOf(uuid);
+  }
+
+  return {
+    hidden: new Set([...parts.keys()].filter((uuid) => !isVisible(uuid))),
+    computed: computedValues,
+    requires: (field) => (field.expressions?.required_if ? holds(field.expressions.required_if, known, fieldOf) : Boolean(field.required)),
+  };
+}
+
+/** The uuids of the fields and documents that are not there. */
+export function hiddenOf(fields, documents, valueOf) {
+  return decided(fields, documents, valueOf).hidden;
 }
 
 /** The documents on which a field is, if all of them may be hidden; null when it is there whatever becomes of documents. */
@@ -44,12 +71,6 @@ export function satisfied(conditions, valueOf) {
     else groups.push(holds);
   }
   return groups.every(Boolean);
-}
-
-export function isEmpty(value) {
-  return (
-    value === null || value === undefined || value === "" || value === false || (Array.isArray(value) && !value.length)
-  );
 }
 
 function holdsFor({ action, value: expected }, value) {

@@ -1,24 +1,12 @@
 // How values read on paper; the server draws them by the same rules (contracts/fields/paper.py).
-import { isEmpty } from "./conditions.js";
-import { rounded, writtenOut } from "./decimal.js";
+import { isEmpty } from "./empty.js";
+import { writtenOut } from "./decimal.js";
+import { DATE_TOKEN, inStyle, isNumberStyle } from "./styles.js";
 import { t } from "../texts.js";
 
-const TOKEN = /\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z/g;
 const DEFAULT_DATE_FORMAT = "MM/DD/YYYY";
 const MIDNIGHT = { HH: "00", H: "0", hh: "12", h: "12", mm: "00", m: "0", ss: "00", s: "0", A: "AM", a: "am", z: "" };
 const MASK_KEEPS = new Set(" -_[]()+?.,\n");
-const NO_BREAK = "\u00a0";
-// Sign before, sign behind, separator of thousands, decimal sign, decimals (null: as many as the number has).
-const NUMBER_FORMATS = {
-  usd: ["$", "", ",", ".", 2],
-  gbp: ["£", "", ",", ".", 2],
-  eur: ["", `${NO_BREAK}€`, NO_BREAK, ",", 2],
-  comma: ["", "", ",", ".", null],
-  dot: ["", "", ".", ",", null],
-  space: ["", "", NO_BREAK, ",", null],
-  percent: ["", "%", "", ".", null],
-  percent_space: ["", `${NO_BREAK}%`, "", ",", null],
-};
 
 /** The text that stands on the document for `value`; "" for what is no text. `zone` is for moments. */
 export function shownText(field, value, locale, zone = "UTC") {
@@ -27,7 +15,7 @@ export function shownText(field, value, locale, zone = "UTC") {
 
 /** True when a date in this format says the time of day as well: then its value is a moment, not a day. */
 export function hasTime(pattern) {
-  return (pattern ?? "").match(TOKEN)?.some((token) => "HhmsAaz".includes(token[0])) ?? false;
+  return (pattern ?? "").match(DATE_TOKEN)?.some((token) => "HhmsAaz".includes(token[0])) ?? false;
 }
 
 function plainText(field, value, locale, zone) {
@@ -71,7 +59,7 @@ export function formattedDate(iso, pattern, locale, zone = "UTC") {
     DD: day,
     D: String(Number(day)),
   };
-  return (pattern || DEFAULT_DATE_FORMAT).replace(TOKEN, (token) => (token[0] === "[" ? token.slice(1, -1) : parts[token]));
+  return (pattern || DEFAULT_DATE_FORMAT).replace(DATE_TOKEN, (token) => (token[0] === "[" ? token.slice(1, -1) : parts[token]));
 }
 
 /** The day of a moment in a zone, and what its time of day reads like. */
@@ -116,21 +104,13 @@ const noon = (iso) => new Date(`${iso.slice(0, 10)}T12:00:00Z`);
 
 export function formattedNumber(value, style, locale) {
   const name = (style ?? "").toLowerCase();
-  if (name in NUMBER_FORMATS) return written(value, ...NUMBER_FORMATS[name]);
+  if (isNumberStyle(name)) return inStyle(writtenOut(value), value < 0, name);
   return isCurrency(name) ? inCurrency(value, name, locale) : plainNumber(value);
 }
 
 /** Without exponent and without separators. */
 export function plainNumber(value) {
   return `${value < 0 ? "-" : ""}${writtenOut(value)}`;
-}
-
-function written(value, before, behind, thousands, point, decimals) {
-  const digits = decimals === null ? writtenOut(value) : rounded(writtenOut(value), decimals);
-  const [whole, fraction] = digits.split(".");
-  const sign = value < 0 && /[1-9]/.test(digits) ? "-" : "";
-  const grouped = thousands ? whole.replace(/\B(?=(\d{3})+$)/g, thousands) : whole;
-  return `${sign}${before}${grouped}${fraction ? point + fraction : ""}${behind}`;
 }
 
 export function isCurrency(name) {

@@ -1,5 +1,5 @@
 // Whether an answer may be given; the server decides by the same rules (contracts/fields/values.py).
-import { isEmpty } from "./conditions.js";
+import { isEmpty } from "./empty.js";
 import { isOnStep } from "./decimal.js";
 import { hasTime, plainNumber, readableDate } from "./format.js";
 import { firstOf, locale, t } from "../texts.js";

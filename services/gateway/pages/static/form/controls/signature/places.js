@@ -1,6 +1,6 @@
 // One signature for all the places that want it: made once, and each place is named before it goes there.
 import { el } from "../../dom.js";
-import { isEmpty } from "../../values/conditions.js";
+import { isEmpty } from "../../values/empty.js";
 import { count, locale } from "../../texts.js";
 
 const WAYS = { drawn: ["draw"], typed: ["type"], drawn_or_typed: ["draw", "type"], upload: ["upload"] };
