@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.fields import conditions, paper
 from contracts.fields import values as rules
+from contracts.fields.formulas.references import CONDITION
 from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.fields.rules import is_empty
 from contracts.rpc import rendering
@@ -194,8 +195,19 @@ def of_form(
         with contextlib.suppress(rules.BadValue):
             if uuid in own_fields and not own_fields[uuid].readonly:
                 values[uuid] = rules.coerce(own_fields[uuid], raw)
-    question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
     documents = conditions.of_documents(snapshot.documents)
+    if conditions.computing(own_fields.values()):
+        signing = signing_of(
+            submitter, submitter.role, Account.model_validate(snapshot.account), now, submitter.submission_id
+        )
+        values = filling.with_defaults([*own_fields.values()], values, signing)
+        of_done = {
+            field.uuid: of_others[field.uuid]
+            for field in fields
+            if field.uuid in of_others and field.submitter_uuid not in open_parties
+        }
+        values = filling.computed([*own_fields.values()], fields, documents, values, of_done)
+    question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
     hidden = conditions.hidden(fields, documents, {**of_others, **values})
     if isinstance(command, rpc.form.CompleteForm):
         uuids: Collection[str] = own_fields
@@ -224,7 +236,8 @@ def _was_looked_at(entry: Entry, submitter: SubmitterRow, documents: conditions.
     a date of today or a stamp, nor for what may have been hidden then, or one of its places."""
     if entry.value is None or submitter.values.get(entry.field.uuid) != entry.value:
         return False
-    return not entry.field.conditions and all(area.attachment_uuid not in documents for area in entry.field.areas)
+    is_conditional = entry.field.conditions or entry.field.preferences.get(CONDITION)
+    return not is_conditional and all(area.attachment_uuid not in documents for area in entry.field.areas)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields import conditions, paper
 from contracts.fields import values as rules
+from contracts.fields.formulas.references import is_computed
 from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
 from contracts.fields.rules import is_empty
 from contracts.rpc import submissions as rpc
@@ -150,16 +151,20 @@ def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Si
     if len(json.dumps(query.values)) > limits.max_values_bytes:
         raise invalid(f"The values must not be more than {limits.max_values_bytes} bytes", "values")
     submitter = opened.submitter
-    everything = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
+    everything = [FieldDefinition.model_validate(field) for field in opened.snapshot.fields]
     own_fields = [field for field in everything if field.submitter_uuid == submitter.party_uuid]
     attachments = store.attachments_of(session, [opened.row.id])
     attempted = filling.with_attempts(
         own_fields, submitter.values, query.values, store.attached_types(attachments, submitter)
     )
     account = Account.model_validate(opened.snapshot.account)
+    values = filling.with_defaults(own_fields, attempted, signing(opened.row, submitter, now, account))
+    of_documents = conditions.of_documents(opened.snapshot.documents)
     signer = Signer(
         row=submitter,
-        values=filling.with_defaults(own_fields, attempted, signing(opened.row, submitter, now, account)),
+        values=filling.computed(
+            own_fields, everything, of_documents, values, what_is_shown.of_others(submitter, opened.submitters)
+        ),
         reasons=reasons.chosen(own_fields, submitter.reasons, query.reasons),
         at=now,
         time_zone=query.time_zone or submitter.visit.get("time_zone"),
@@ -308,6 +313,8 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
         if submitter.completed_at
         for uuid, value in submitter.values.items()
     }
+    mine = filling.computed(own_fields, everything, conditions.of_documents(opened.snapshot.documents), mine, done)
+    kinds = {field.uuid: field.type for field in everything}
     owners = {submitter.party_uuid: submitter for submitter in opened.submitters}
     changing = {field.uuid for field in own_fields}
     page.documents, never = _documents(opened.snapshot, changing, done, links)
@@ -320,7 +327,9 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
         if field.areas and all(area.attachment_uuid in never for area in field.areas):
             continue
         if whose.id == opened.submitter.id:
-            entry = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
+            left = conditions.settled_expressions(field, kinds, changing, done)
+            details = signing(opened.row, whose, now, account)
+            entry = _own_field(left, changing, mine, done, account, details) if left is not None else None
             if entry is not None and (offered := reasons.offered(field)):
                 reason = opened.submitter.reasons.get(field.uuid)
                 entry.reasons, entry.reason = offered, reason if reason in offered else None
@@ -377,9 +386,9 @@ def _own_field(
         changes["default_value"] = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
     value = mine.get(field.uuid)
     settled = field.model_copy(update=changes)
-    text = formats.display(
-        settled, settled.default_value if field.type is FieldType.HEADING else value, account.locale, account.time_zone
-    )
+    shown_value = settled.default_value if field.type is FieldType.HEADING else value
+    # What is computed is written by the page, whose answers it follows.
+    text = None if is_computed(field) else formats.display(settled, shown_value, account.locale, account.time_zone)
     return rpc.form.FormField(**dict(settled), value=value, display=text, mine=True)
 
 

@@ -221,10 +221,10 @@ def test_the_same_fields_and_documents_are_hidden_in_the_browser_and_on_the_serv
     cases = [(*form, held) for form in FORMS for held in known]
     answers = modules.evaluate(
         """async (cases) => {
-            const { hiddenOf } = await import(module("values/conditions.js"));
+            const { decided } = await import(module("values/conditions.js"));
             const listed = (documents) => Object.entries(documents).map(([uuid, conditions]) => ({ uuid, conditions }));
             return cases.map(([fields, documents, held]) =>
-                [...hiddenOf(fields, listed(documents), (uuid) => held[uuid])].sort());
+                [...decided(fields, listed(documents), (uuid) => held[uuid]).hidden].sort());
         }""",
         as_json(cases),
     )

@@ -34,6 +34,7 @@ EVERY = [
     field("Remarks", line=4, height=0.06, description="As in the passport"),
     field("Born", "date", line=6),
     field("Rent", "number", line=7, preferences={"format": "eur"}, validation={"min": 1, "max": 9000, "step": 0.01}),
+    field("Deposit", "number", line=15, preferences={"format": "eur", "formula": "3 * [[Rent]]"}),
     field("House rules", "checkbox", line=8, area={"w": 0.03}),
     field("Flat", "radio", line=9, options=["Aa", "Bb"]),
     field("Floor", "select", line=10, options=["Aa", "Bb"]),
@@ -51,7 +52,8 @@ EVERY = [
 ]
 for each in EVERY[1:]:
     each["required"] = False  # but the first: the overview is reached without answering
-ASKED = [each["name"] for each in EVERY if each["role"] == "Signer" and each["name"] not in ("Meterai", "Fixed")]
+NOT_ASKED = ("Deposit", "Meterai", "Fixed")
+ASKED = [each["name"] for each in EVERY if each["role"] == "Signer" and each["name"] not in NOT_ASKED]
 
 
 FILLED_IN = [each["name"] for each in EVERY] + [

@@ -116,8 +116,11 @@ def fill_request(
     nothing is linked."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
-    values = _values_so_far(row, fields, submitters, account)
-    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    documents = conditions.of_documents(snapshot.documents)
+    pending = {submitter.party_uuid for submitter in submitters if submitter.completed_at is None}
+    open_fields = [field for field in fields if field.submitter_uuid in pending]
+    values = filling.computed(open_fields, fields, documents, _values_so_far(row, fields, submitters, account), {})
+    hidden = conditions.hidden(fields, documents, values)
     filled = _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
     reasons = {uuid: reason for submitter in submitters for uuid, reason in submitter.reasons.items()}
     request = _request(

@@ -15,6 +15,7 @@ from typing import Any
 from contracts.errors import ServiceError
 from contracts.evidence import canonical_json, statements
 from contracts.fields import values as rules
+from contracts.fields.formulas.references import FORMULA
 from contracts.fields.kinds import UNTOUCHABLE
 from contracts.types import FieldDefinition, SubmitterStatus
 from services.submissions.evidence import consent
@@ -65,7 +66,9 @@ def to(
             value = _standing(field, owner, row)
         elif owner is submitter:
             # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
-            value = _standing(field, owner, row) if field["readonly"] else None
+            # What a formula computes follows from that.
+            is_fixed = field["readonly"] and not field["preferences"].get(FORMULA)
+            value = _standing(field, owner, row) if is_fixed else None
         else:
             value = theirs.get(field["uuid"])
         parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": value})

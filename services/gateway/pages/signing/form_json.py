@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from contracts import links
 from contracts.fields.conditions import hidden
+from contracts.fields.formulas.references import EXPRESSIONS, expression
 from contracts.fields.kinds import KINDS
 from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
@@ -144,7 +145,14 @@ def _field(field: FormField, label: tuple[str, str], offered: str | None) -> dic
         public = {key: values[key] for key in _OF_OTHERS}
         return {**public, "value": None} if field.preferences.get("mask") else public
     description = block_html(field.description or "")
-    return {**values, "title_html": title_html, "description_html": description, "autocomplete": offered}
+    trees = {key: tree for key in EXPRESSIONS if (tree := expression(field, key)) is not None}
+    return {
+        **values,
+        "title_html": title_html,
+        "description_html": description,
+        "autocomplete": offered,
+        "expressions": trees,
+    }
 
 
 def _labels(fields: list[FormField], texts: Section) -> dict[str, tuple[str, str]]:

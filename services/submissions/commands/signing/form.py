@@ -74,7 +74,10 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
             submitter.seen = shown.remembered(same)
         values = received(submission, submitter, command.values, limits, at)
         own_fields = submission.fields_of(submitter)
-        hidden = conditions.hidden(submission.fields, submission.document_conditions, {**submission.values, **values})
+        documents = submission.document_conditions
+        others = {**submission.values, **values}
+        everything = filling.computed(own_fields, submission.fields, documents, others, {})
+        hidden = conditions.hidden(submission.fields, documents, everything)
         changed = [field for field in own_fields if field.uuid in command.values]
         filling.refuse(filling.broken(changed, values, hidden))
         store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))

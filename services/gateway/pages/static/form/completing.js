@@ -35,6 +35,11 @@ export class Completing {
       announce(count("completing.missing", problems.length));
       return;
     }
+    const wrong = this.state.computedFields().find((field) => this.state.computedProblem(field));
+    if (wrong) {
+      this.panel.refuseComputed(wrong, this.state.computedProblem(wrong));
+      return;
+    }
     if (!this.panel.finishReview()) return;
     const confirms = Boolean(this.state.form.confirm_with);
     this.panel.tell(t(confirms ? "confirm.starting" : "completing.working"), true);

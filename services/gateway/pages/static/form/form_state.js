@@ -1,5 +1,7 @@
 // What the signer has filled in, and what follows from it: which fields are shown, which are steps, what is missing.
-import { hiddenOf, isEmpty } from "./values/conditions.js";
+import { decided } from "./values/conditions.js";
+import { isEmpty } from "./values/empty.js";
+import { references } from "./values/formulas.js";
 import { reasonKey } from "./server/calls.js";
 import { problemWith } from "./values/validation.js";
 import { t } from "./texts.js";
@@ -36,7 +38,7 @@ export class FormState extends EventTarget {
       const usable = field ? isStep(field) && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
       if (usable) this.values.set(uuid, value);
     }
-    this.hidden = hiddenOf(this.fields, form.documents, (uuid) => this.values.get(uuid));
+    this.decide();
   }
 
   get locale() {
@@ -54,8 +56,38 @@ export class FormState extends EventTarget {
     this.values.set(uuid, answer);
     this.undrawable.delete(uuid);
     this.drafts.keep(uuid, answer);
-    this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
+    this.decide();
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
+  }
+
+  /** What follows from the answers: what is there, what is computed, what must be filled in. */
+  decide() {
+    const { hidden, computed, requires } = decided(this.fields, this.form.documents, (uuid) => this.values.get(uuid));
+    this.hidden = hidden;
+    for (const [uuid, value] of computed) this.values.set(uuid, value);
+    this.required = new Set(this.fields.filter(requires).map(({ uuid }) => uuid));
+  }
+
+  /** Whether a field must be filled in, as the answers are now. */
+  isRequired({ uuid }) {
+    return this.required.has(uuid);
+  }
+
+  /** The fields that are computed for this signer and are there; with `field` those that depend on it. */
+  computedFields(field = null) {
+    return this.fields.filter((other) => isComputed(other) && this.isShown(other) && (!field || this.#followsFrom(other, field.uuid)));
+  }
+
+  /** What is wrong with what was computed, as a sentence; null when nothing is. */
+  computedProblem(field) {
+    return isEmpty(this.value(field.uuid)) ? null : problemWith(field, this.value(field.uuid));
+  }
+
+  #followsFrom(field, uuid, seen = new Set()) {
+    if (seen.has(field.uuid)) return false;
+    seen.add(field.uuid);
+    const named = references(field.expressions.formula);
+    return named.includes(uuid) || named.map((one) => this.byUuid.get(one)).some((one) => one && isComputed(one) && this.#followsFrom(one, uuid, seen));
   }
 
   /** Whether an answer that the signer has given elsewhere is one of this page: a field's, or the reason beside it. */
@@ -69,7 +101,7 @@ export class FormState extends EventTarget {
     this.values.set(key, isEmpty(value) && value !== false ? null : value);
     this.undrawable.delete(key);
     this.resumed = true;
-    this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
+    this.decide();
     this.dispatchEvent(new CustomEvent("changed", { detail: key }));
   }
 
@@ -117,7 +149,7 @@ export class FormState extends EventTarget {
   }
 
   problem(field) {
-    const wrong = problemWith(field, this.value(field.uuid)) ?? this.undrawable.get(field.uuid);
+    const wrong = problemWith({ ...field, required: this.isRequired(field) }, this.value(field.uuid)) ?? this.undrawable.get(field.uuid);
     return wrong ?? (this.needsReason(field) ? t("problem.required.reason") : null);
   }
 
@@ -190,8 +222,11 @@ export class FormState extends EventTarget {
 }
 
 export function isStep(field) {
-  return Boolean(field.mine) && !field.readonly && !NOT_FILLED_IN.has(field.type);
+  return Boolean(field.mine) && !field.readonly && !isComputed(field) && !NOT_FILLED_IN.has(field.type);
 }
+
+/** Whether a formula gives this signer's field its value. */
+export const isComputed = (field) => Boolean(field.expressions?.formula);
 
 /** True when this party does something; a viewer may only look. */
 export function mayComplete(state) {

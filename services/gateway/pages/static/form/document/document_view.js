@@ -1,6 +1,6 @@
 // The pages of the documents with the fields on them, and their words behind. The boxes are for the eyes and for tapping: in the
 // words each field is a link to its question in the form, where everything is named and answered.
-import { isEmpty } from "../values/conditions.js";
+import { isEmpty } from "../values/empty.js";
 import { calm, el } from "../dom.js";
 import { shownText } from "../values/format.js";
 import { isStep } from "../form_state.js";
@@ -70,7 +70,7 @@ export class DocumentView {
     for (const box of this.#boxes.get(field.uuid) ?? []) {
       box.node.hidden = !this.state.isShown(field);
       box.node.classList.toggle("box--filled", !isEmpty(this.state.value(field.uuid)));
-      box.node.classList.toggle("box--required", Boolean(field.required));
+      box.node.classList.toggle("box--required", this.state.isRequired(field));
       box.node.replaceChildren(...this.#content(field, box.area));
       fit(box.node);
       this.pictures.look(box.drawn);

@@ -1,8 +1,8 @@
 // What stands in the place of a field, in words: a link to its question for whoever fills it in, else what it holds.
-import { isEmpty } from "../values/conditions.js";
+import { isEmpty } from "../values/empty.js";
 import { el } from "../dom.js";
 import { shownText } from "../values/format.js";
-import { isStep } from "../form_state.js";
+import { isComputed, isStep } from "../form_state.js";
 import { t } from "../texts.js";
 
 const SEEN = new Set(["signature", "initials", "image", "stamp", "file"]);
@@ -26,7 +26,7 @@ export function fieldWords(place, state, onPick) {
 
 export function tell(node, { field, area }, state) {
   node.hidden = !state.isShown(field);
-  const value = valueOf(field, area, state);
+  const value = valueOf(field, area, state) ?? (isComputed(field) ? t("review.empty") : null);
   const key = value === null ? (isStep(field) ? "document.field_empty" : "document.field_of_other") : "document.field_filled";
   const words = t(key, { name: field.label, value: value ?? "" });
   if (node.textContent !== words) node.textContent = words;

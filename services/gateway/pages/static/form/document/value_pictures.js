@@ -2,7 +2,7 @@
 // the pages in place of the boxes' own words. Those stand there until a picture has come, and when there is no network.
 import { answersBody, pause, post, Refused, TIMEOUT } from "../server/calls.js";
 import { reasonText, timeZone } from "../completing.js";
-import { isEmpty } from "../values/conditions.js";
+import { isEmpty } from "../values/empty.js";
 import { el } from "../dom.js";
 import { isStep } from "../form_state.js";
 import { problemWith } from "../values/validation.js";

@@ -1,12 +1,13 @@
 // The form beside the document: it asks for one field after the other.
 import { Incomplete } from "../controls/incomplete.js";
 import { CONTROLS } from "../controls/index.js";
-import { isEmpty } from "../values/conditions.js";
+import { isEmpty } from "../values/empty.js";
 import { refuseWithoutConsent } from "./consent.js";
+import { computedAnswers } from "./computed.js";
 import { announce, button, cleanedHtml, el } from "../dom.js";
 import { tell, who } from "../embedding.js";
 import { folding } from "./folding.js";
-import { mayComplete } from "../form_state.js";
+import { isComputed, mayComplete } from "../form_state.js";
 import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
 import { fillStartScreen, wakeStartScreen } from "./start_screen.js";
@@ -81,6 +82,7 @@ export class Panel {
     this.leave();
     this.state.sketch([], null);
     this.#field = null;
+    this.computed = null;
     this.#uncommitted = false;
     this.#screen = "review";
     const steps = this.state.steps();
@@ -127,8 +129,19 @@ export class Panel {
     return refuseWithoutInvited(this.state, this.screen) && refuseWithoutConsent(this.state, this.screen);
   }
 
+  /** What was computed may not be so: it follows from the answers, which are all shown. */
+  refuseComputed(field, reason) {
+    this.review();
+    this.tell(`${field.label}: ${reason}`);
+  }
+
   /** The server has refused the answer to `field`. */
   refusedByServer(field, reason) {
+    if (isComputed(field)) {
+      this.review();
+      this.tell(reason);
+      return;
+    }
     this.#serverProblems.set(field.uuid, reason);
     this.ask(field);
     announce(reason);
@@ -154,7 +167,7 @@ export class Panel {
     const title = this.#title(field, id);
     this.problemPlace = el("p", { class: "problem", id: `${id}-problem`, role: "alert" });
     this.#control = CONTROLS[field.type](field, this.#contextOf(field, id));
-    const notes = [this.#control.hint, field.required ? "" : t("step.optional")].filter(Boolean).join(" ");
+    const notes = [this.#control.hint, this.state.isRequired(field) ? "" : t("step.optional")].filter(Boolean).join(" ");
     const beside = Boolean(this.#control.takeTitle);
     this.#control.takeTitle?.(title);
     const step = el(
@@ -166,12 +179,19 @@ export class Panel {
       this.#control.node,
       el("p", { class: "hint", id: `${id}-hint` }, notes),
       this.problemPlace,
+      this.#computed(field),
       el("p", { class: "panel__message", role: "status" }),
       this.#buttons(field),
     );
     this.label = title.querySelector("label");
     this.#nameControl();
     return step;
+  }
+
+  /** What is computed from the answer to `field`. */
+  #computed(field) {
+    this.computed = computedAnswers(this.state, field);
+    return this.computed.node;
   }
 
   #contextOf(field, id) {
@@ -181,7 +201,7 @@ export class Panel {
       describedBy: `${id}-description ${id}-hint ${id}-problem`,
       state: this.state,
       value: this.state.value(field.uuid),
-      required: field.required,
+      required: this.state.isRequired(field),
       memory: this.#memories.get(field.uuid),
       onInput: (value) => this.state.set(field.uuid, value),
       onBusy: (busy) => this.#field === field && this.#setBusy(busy),
@@ -273,6 +293,7 @@ export class Panel {
       this.#serverProblems.delete(this.#field.uuid);
       this.#say("");
     }
+    this.computed?.refresh();
     const progress = this.place.querySelector(".progress");
     if (progress && this.#field) progress.replaceWith(this.#progress(this.#field));
     this.#offerComplete();

@@ -1,7 +1,8 @@
 // All answers at a glance, before they are signed.
-import { isEmpty } from "../values/conditions.js";
+import { isEmpty } from "../values/empty.js";
 import { consentBox } from "./consent.js";
 import { button, el } from "../dom.js";
+import { isComputed } from "../form_state.js";
 import { shownText } from "../values/format.js";
 import { inviteFields } from "./invite.js";
 import { confirmsNext } from "./start_screen.js";
@@ -16,7 +17,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     { class: "review" },
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
     el("p", {}, [tFor(state.form, steps.length ? "review.intro" : "review.nothing"), confirmsNext(state.form)].filter(Boolean).join(" ")),
-    el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange)), filledDates(state)),
+    el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange)), computedOnes(state), filledDates(state)),
     state.payments().map(payment),
     state.form.invites.length ? inviteFields(state) : null,
     state.form.consent ? consentBox(state) : null,
@@ -41,9 +42,21 @@ function answer(state, field, onChange) {
   return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, proved ? null : change));
 }
 
+/** What was computed from the answers. */
+function computedOnes(state) {
+  return state.computedFields().map((field) =>
+    el(
+      "div",
+      { class: "review__answer", "data-computed": field.uuid },
+      el("dt", {}, field.label),
+      el("dd", {}, given(state, field), el("p", { class: "soft" }, t("review.filled"))),
+    ),
+  );
+}
+
 /** Dates that are filled in without being asked for: signers see what they sign. */
 function filledDates(state) {
-  const dates = state.fields.filter((field) => field.mine && field.readonly && field.type === "date" && !isEmpty(state.value(field.uuid)) && state.isShown(field));
+  const dates = state.fields.filter((field) => field.mine && field.readonly && !isComputed(field) && field.type === "date" && !isEmpty(state.value(field.uuid)) && state.isShown(field));
   return dates.map((field) =>
     el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, field.display ?? given(state, field), el("p", { class: "soft" }, t("review.filled")))),
   );

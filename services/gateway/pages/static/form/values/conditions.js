@@ -51,11 +51,6 @@ export function decided(fields, documents, valueOf) {
   };
 }
 
-/** The uuids of the fields and documents that are not there. */
-export function hiddenOf(fields, documents, valueOf) {
-  return decided(fields, documents, valueOf).hidden;
-}
-
 /** The documents on which a field is, if all of them may be hidden; null when it is there whatever becomes of documents. */
 function placesThatMayHide({ areas = [] }, papers) {
   const places = [...new Set(areas.map((area) => area.attachment_uuid))];
