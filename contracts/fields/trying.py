@@ -12,14 +12,14 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.fields import conditions, values
 from contracts.fields.conditions import OfDocuments
-from contracts.fields.formulas.references import Names, is_computed
+from contracts.fields.formulas.references import EXPRESSIONS, Names, is_computed
 from contracts.fields.labels import labels
 from contracts.problems import Problems
 from contracts.types import STATIC_TYPES, FieldDefinition, Party
 
 MOST_CASES = 200
-MOST_DECISIONS = 400_000
-"""Fields times roles times cases."""
+MOST_DECISIONS = 200_000
+"""Fields times roles, and every twenty characters of expressions, in all cases: some seconds."""
 
 EXPECTED = ("value", "shown", "required")
 """What a case may expect of a field."""
@@ -49,7 +49,8 @@ class Outcome:
 def tried(definition: Definition, cases: Sequence[Mapping[str, Any]], paths: Sequence[str]) -> list[dict[str, Any]]:
     """Return what becomes of each case (``values`` by field name, ``expect`` by field name): ``fields``, ``documents`` and
     ``mismatches``. ``paths`` say where in the request each stands. Raises ServiceError naming what is no field and no value."""
-    count = len(definition.fields) * max(len(definition.parties), 1)
+    long = sum(len(str(one.preferences.get(key) or "")) for one in definition.fields for key in EXPRESSIONS)
+    count = len(definition.fields) * len(definition.parties) + long // 20
     most = max(1, min(MOST_CASES, MOST_DECISIONS // max(count, 1)))
     if len(cases) > most:
         raise invalid(

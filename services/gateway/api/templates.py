@@ -3,6 +3,7 @@
 from typing import Any
 
 from contracts.errors import invalid
+from contracts.fields import trying
 from contracts.fields.value_schema import DIALECT, Schema, template_schema
 from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
@@ -41,6 +42,28 @@ async def schema(context: GatewayContext, exchange: Exchange) -> Any:
 def _schema(answer: dict[str, Any]) -> Schema:
     template = Template.model_validate(answer)
     return template_schema(template.submitters, template.fields)
+
+
+async def evaluate(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    template = await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+    return await context.in_thread(_evaluated, template, body)
+
+
+def _evaluated(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    template = Template.model_validate(answer)
+    definition = trying.Definition(
+        parties=template.submitters,
+        fields=template.fields,
+        documents={item.attachment_uuid: item.name for item in template.document_schema},
+        conditions={item.attachment_uuid: item.conditions for item in template.document_schema if item.conditions},
+    )
+    cases = body.get("cases")
+    if cases is None:
+        found = trying.tried(definition, [body], [""])
+    else:
+        found = trying.tried(definition, cases, [f"cases[{number}]." for number in range(len(cases))])
+    return {"passed": not any(case["mismatches"] for case in found), "cases": found}
 
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
