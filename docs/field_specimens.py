@@ -184,6 +184,18 @@ REFUSED = [
         "So is `one_time_code` for phone fields: elsewhere nothing would be proved.",
     ),
     Fault(
+        '{"type": "number", "preferences": {"formula": "1 +"}}', "preferences.formula ends too early",
+        "The place is told of what is not expected; the grammar is in [formulas](formulas.md).",
+    ),
+    Fault(
+        '{"type": "select", "options": ["A"], "preferences": {"formula": "1"}}',
+        "preferences.formula is for number, text, cells, date, checkbox fields only", "Others are chosen, made or proved.",
+    ),
+    Fault(
+        '{"type": "number", "default_value": 5, "preferences": {"formula": "1"}}',
+        "default_value must be left out: a formula computes the value", "One of the two.",
+    ),
+    Fault(
         '{"type": "date", "default_value": "2026-02-30"}', "default_value must be a day of the calendar",
         "Year, month, day of a day that exists.",
     ),
@@ -324,6 +336,12 @@ ATTRIBUTES = [
              "one field.", ("{{Tenant}} and again {{Tenant}}",), {"Tenant": "Ana Kowalska"}),
     Specimen(("role",), "Who fills it in; the first role where it is not said."),
     Specimen(("required",), "`true` unless `required=false`."),
+    Specimen(("required_if",), "An expression: the field must be filled in while it holds, in place of `required` "
+             "([formulas](formulas.md))."),
+    Specimen(("formula",), "Of `number`, `text`, `cells`, `date` and `checkbox`: what computes the value. Nobody fills in "
+             "such a field ([formulas](formulas.md)).",
+             ("Rent: {{Rent;type=number;format=eur}}", "Deposit: {{Deposit;type=number;format=eur;formula=3 * [[Rent]]}}"),
+             {"Rent": 850.5}),
     Specimen(("readonly",), "Its value cannot be changed by the signer.",
              ("Clause: {{Clause;readonly=true;default=No pets}}",)),
     Specimen(("default", "default_value"), "What is filled in when the signer comes; `{date}`, `{name}`, `{email}` and the "
@@ -334,8 +352,9 @@ ATTRIBUTES = [
              ("Colour: {{Colour;type=radio;options=Red,Green,Blue}}",), {"Colour": "Green"}),
     Specimen(("option",), "This tag is the mark of that option.",
              ("Red {{Paint;type=multiple;option=Red}}  Blue {{Paint;type=multiple;option=Blue}}",), {"Paint": ["Blue"]}),
-    Specimen(("condition",), "`Field:value`: shown when that field has the value; `Field`: when it is not empty. Hidden fields "
-             "lose their value and are not asked for.",
+    Specimen(("condition",), "`Field:value`: shown when that field has the value; `Field`: when it is not empty; or an "
+             "expression such as `[[Rent]] > 500` ([formulas](formulas.md)). Hidden fields lose their value and are not "
+             "asked for.",
              ("Pets: {{Pets;type=checkbox;required=false}}", "Which: {{Kind;condition=Pets:true;default=a cat}}",
               "None: {{None;condition=Other;default=hidden}} {{Other;required=false}}"), {"Pets": True}),
     Specimen(("width", "height"), "The size of the field, where it is not that of the tag: pixels, 1400 for the width of the "

@@ -160,7 +160,7 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
         else rules.coerce(by_name[name], value)
         for name, value in texts.items()
     }
-    values = filling.with_defaults(fields, values, signing)
+    values = filling.computed(fields, fields, {}, filling.with_defaults(fields, values, signing), {})
     hidden = conditions.hidden(fields, {}, values)
     files = attachments()
     request = FillRequest(
