@@ -2,7 +2,7 @@
 submissions."""
 
 from collections import deque
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from prometheus_client import Counter, Gauge
 
@@ -22,6 +22,7 @@ from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import handovers, identity_checks, one_time_codes, phone_drawings
+from services.submissions.storage.due import Due
 
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
@@ -34,8 +35,11 @@ RETENTION_ERASED = Counter(
 
 log = observe.logger(__name__)
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
 ERASED_EVERY = timedelta(minutes=10)
 ERASED_IN_A_TURN = 200
+
 DAYS_BELIEVED_AFTER = timedelta(hours=6)
 """What is erased is gone: a clock that was put forward is believed only after that."""
 
@@ -134,73 +138,90 @@ class EarlierDocuments:
         log.info("archives.asked_for", submissions=asked, up_to=last)
 
 
-class Retention:
-    """Erases what has been kept for as long as it should be, one after the other, in portions."""
+class Sweep:
+    """Goes through what is due, the longest overdue first, in portions: others who write wait for one of them at most. What
+    cannot be done keeps the rest from nothing; it is tried again with the next sweep. A subclass says what is looked up, how
+    many are done at a time, and how."""
+
+    name: str
 
     def __init__(self, database: Database, site: Site) -> None:
         self._database, self._site = database, site
-        self._after: tuple[datetime, int] | None = None
+        self._due: deque[Due] = deque()
+        self._after: Due | None = None
 
     def portion(self) -> bool:
-        """The next portion; True while there may be more. One that cannot be erased keeps the others from nothing; it is tried
-        again with the next sweep."""
-        due_by = without_leaps(DAYS_BELIEVED_AFTER)
-        found = self._database.read(retention.due, due_by, self._after, ERASED_IN_A_TURN)
-        self._after = found[-1] if found else None
-        for _, number in found:
-            try:
-                erased = self._database.write(retention.erase, number, self._site, due_by, now())
-            except ServiceError as error:
-                if error.code == "unavailable":
-                    self._after = None
-                    raise
-                log.exception("retention.failed", submission=number)
-            except Exception:
-                log.exception("retention.failed", submission=number)
-            else:
-                if erased:
-                    RETENTION_ERASED.inc()
-                    log.info("retention.erased", submission=number)
-        overdue, held = self._database.read(retention.backlog, due_by)
-        RETENTION_DUE.set(overdue)
-        RETENTION_HELD.set(held)
-        return bool(found)
-
-
-class Expiry:
-    """Expires what is due, however much it is, in portions: others who write wait for one of them at most."""
-
-    def __init__(self, database: Database, site: Site) -> None:
-        self._database, self._site = database, site
-        self._due: deque[tuple[datetime, int]] = deque()
-        self._after: tuple[datetime, int] | None = None
-
-    def portion(self) -> bool:
-        """The next portion; True while there may be more. One that cannot be expired keeps the others from nothing; it is tried
-        again with the next sweep."""
+        """Do the next portion; True while there may be more."""
         if not self._due:
-            self._look_up()
-        numbers = [self._due.popleft()[1] for _ in range(min(EXPIRED_AT_ONCE, len(self._due)))]
+            self._due.extend(self.look_up(self._after))
+            self._after = self._due[-1] if self._due else None
+        numbers = [self._due.popleft()[1] for _ in range(min(self.at_once(), len(self._due)))]
+        if numbers:
+            self._try(numbers)
+        return bool(numbers)
+
+    def look_up(self, after: Due | None) -> list[Due]:
+        """List what is due and comes ``after``, in order."""
+        raise NotImplementedError
+
+    def at_once(self) -> int:
+        """Say how many are done in one transaction."""
+        return 1
+
+    def do(self, numbers: list[int]) -> None:
+        """Do it with these, in one transaction, as far as they are still due."""
+        raise NotImplementedError
+
+    def _try(self, numbers: list[int]) -> None:
         try:
-            self._expire(numbers)
+            self.do(numbers)
         except Exception as error:
             if isinstance(error, ServiceError) and error.code == "unavailable":
                 self._due.clear()
                 self._after = None
                 raise
-            log.warning("expiry.one_by_one", exc_info=error)
+            if len(numbers) == 1:
+                log.exception("sweep.failed", sweep=self.name, submission=numbers[0])
+                return
+            log.warning("sweep.one_by_one", sweep=self.name, exc_info=error)
             for number in numbers:
-                try:
-                    self._expire([number])
-                except Exception as cause:
-                    log.exception("expiry.failed", submission=number, exc_info=cause)
-        return bool(numbers)
+                self._try([number])
 
-    def _look_up(self) -> None:
+
+class Retention(Sweep):
+    """Erases what has been kept for as long as it should be, one after the other."""
+
+    name = "retention"
+
+    def __init__(self, database: Database, site: Site) -> None:
+        super().__init__(database, site)
+        self._due_by = _LONG_AGO
+
+    def look_up(self, after: Due | None) -> list[Due]:
+        self._due_by = without_leaps(DAYS_BELIEVED_AFTER)
+        overdue, held = self._database.read(retention.backlog, self._due_by)
+        RETENTION_DUE.set(overdue)
+        RETENTION_HELD.set(held)
+        return self._database.read(retention.due, self._due_by, after, ERASED_IN_A_TURN)
+
+    def do(self, numbers: list[int]) -> None:
+        for number in numbers:
+            if self._database.write(retention.erase, number, self._site, self._due_by, now()):
+                RETENTION_ERASED.inc()
+                log.info("retention.erased", submission=number)
+
+
+class Expiry(Sweep):
+    """Expires what is due, however much it is."""
+
+    name = "expiry"
+
+    def look_up(self, after: Due | None) -> list[Due]:
         moment = without_leaps(CLOCK_BELIEVED_AFTER)
-        self._due.extend(self._database.read(followups.due_to_expire, moment, self._after, LOOKED_UP_AT_ONCE))
-        self._after = self._due[-1] if self._due else None
+        return self._database.read(followups.due_to_expire, moment, after, LOOKED_UP_AT_ONCE)
 
-    def _expire(self, numbers: list[int]) -> None:
-        if numbers:
-            self._database.write(followups.expire, numbers, self._site, now())
+    def at_once(self) -> int:
+        return EXPIRED_AT_ONCE
+
+    def do(self, numbers: list[int]) -> None:
+        self._database.write(followups.expire, numbers, self._site, now())

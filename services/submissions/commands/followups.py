@@ -35,6 +35,7 @@ from services.submissions.rules.parties import addresses
 from services.submissions.rules.providers import certsign_of, signed_without_news
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, store, trail
+from services.submissions.storage.due import Due, list_due
 
 _ARCHIVED_VERSION_KEPT = timedelta(days=90)
 """For so long a sealed file stays after one with a new archive time-stamp took its place."""
@@ -344,28 +345,18 @@ def _party(session: Session, outcome: SendingOutcome) -> tuple[store.LoadedSubmi
     return submission, next((party for party in parties if party.id == outcome.submitter_id), None)
 
 
-def due_to_expire(
-    session: Session, now: datetime, after: tuple[datetime, int] | None = None, limit: int = 200
-) -> list[tuple[datetime, int]]:
+def due_to_expire(session: Session, now: datetime, after: Due | None = None, limit: int = 200) -> list[Due]:
     """Time and id of submissions whose time is over and that nobody has told of it, the longest overdue first; those that come
     ``after``."""
-    query = (
-        sa.select(SubmissionRow.expire_at, SubmissionRow.id)
-        .where(
-            # A literal: the index of those that will expire says so, too, and is not counted on otherwise.
-            SubmissionRow.status == sa.literal_column(f"'{SubmissionStatus.PENDING.value}'"),
-            SubmissionRow.expire_at.is_not(None),
-            SubmissionRow.expire_at <= now,
-            SubmissionRow.unfinished,
-            SubmissionRow.archived_at.is_(None),
-        )
-        .order_by(SubmissionRow.expire_at, SubmissionRow.id)
+    over = (
+        # A literal: the index of those that will expire says so, too, and is not counted on otherwise.
+        SubmissionRow.status == sa.literal_column(f"'{SubmissionStatus.PENDING.value}'"),
+        SubmissionRow.expire_at.is_not(None),
+        SubmissionRow.expire_at <= now,
+        SubmissionRow.unfinished,
+        SubmissionRow.archived_at.is_(None),
     )
-    if after is not None:
-        at, last = after
-        later = sa.and_(SubmissionRow.expire_at == at, SubmissionRow.id > last)
-        query = query.where(SubmissionRow.expire_at >= at, sa.or_(SubmissionRow.expire_at > at, later))
-    return [(expire_at, number) for expire_at, number in session.execute(query.limit(limit)) if expire_at is not None]
+    return list_due(session, SubmissionRow.expire_at, over, after, limit)
 
 
 def expire(session: Session, submission_ids: Sequence[int], site: Site, now: datetime) -> int:
