@@ -2,7 +2,8 @@
 
 Public events carry exactly the ``data`` that webhook receivers and pollers get (specification 6). They are numbered without
 gaps per subject (``sequence``), so that receivers can be told in order whatever order the bus delivers in. Internal
-events have ``sequence`` None and are seen by services only.
+events have ``sequence`` None and are seen by services only. ``submission.erased`` is both: what its receivers get is its
+``public`` part.
 """
 
 import builtins
@@ -12,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
+from contracts.envelope import Envelope
 from contracts.evidence.statements import Parts, SignedStatement, Statement
 from contracts.providers import (
     CertsignChanged,
@@ -41,6 +43,13 @@ class Event:
 
 
 REGISTRY: dict[str, Event] = {}
+
+
+def public_data(envelope: Envelope) -> "PublicData | None":
+    """Read what the receivers of a public event are told; None for an erasure that an older version told to services only."""
+    if envelope.type == SUBMISSION_ERASED.type:
+        return Erased.model_validate(envelope.data).public
+    return PublicData.model_validate(envelope.data)
 
 
 class PublicData(Tolerant):
@@ -293,10 +302,41 @@ class Erased(Tolerant):
 
     ``documents``: SHA-256 (lower-case hex) of the documents that went with it and that no other submission brought along, as
     they came and as they were prepared: what was made from them goes, too. Documents of templates are not among them. An older
-    version names none."""
+    version names none. ``public``: what receivers of webhooks and readers of the feed are told, and who may hear it; an older
+    version tells them nothing. It is numbered among the submission's public events, as the last of them. Who has forgotten it
+    says so (ErasureConfirmed); who does not is asked once more (``erasure.asked``)."""
 
     submission_id: int
     documents: list[str] = Field(default_factory=list)
+    public: PublicData | None = None
+
+
+class ErasureConfirmed(Tolerant):
+    """A service has deleted what it had of a submission that was removed for good. ``deleted`` counts it, by what it was; of
+    what a service had deleted before it was asked again, it may not know any more."""
+
+    submission_id: int
+    at: Moment
+    deleted: dict[str, int] = Field(default_factory=dict)
+
+
+class ErasureReceiptDue(Tolerant):
+    """The receipt for an erasure is to be signed: ``text`` as it is (contracts.evidence.erasure), ``sha256`` of its bytes. It
+    holds nobody's data."""
+
+    submission_id: int
+    sha256: str
+    text: str
+
+
+class ErasureReceiptSigned(Tolerant):
+    """The receipt with this digest is signed: ``signature`` is a detached CMS in DER, as base64; ``stamped``: with an RFC 3161
+    time-stamp."""
+
+    submission_id: int
+    sha256: str
+    signature: str
+    stamped: bool
 
 
 class PreferencesGiven(Tolerant):
@@ -477,7 +517,13 @@ CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
 STATEMENT_DUE = Event("submissions", "statement.due", StatementDue)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
-SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
+SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased, public=True)
+ERASURE_ASKED = Event("submissions", "erasure.asked", Erased)
+ERASURE_RECEIPT_DUE = Event("submissions", "erasure_receipt.due", ErasureReceiptDue)
+ERASURE_RECEIPT_SIGNED = Event("rendering", "erasure_receipt.signed", ErasureReceiptSigned)
+RENDERINGS_ERASED = Event("rendering", "renderings.erased", ErasureConfirmed)
+MAILS_ERASED = Event("notifications", "mails.erased", ErasureConfirmed)
+EVENT_LOG_ERASED = Event("webhooks", "event_log.erased", ErasureConfirmed)
 CERTSIGN_RETRIED = Event("submissions", "certsign.retried", CertsignRetried)
 CONFIRMATION_DUE = Event("submissions", "confirmation.due", ConfirmationOrder)
 CONFIRMATION_RETRIED = Event("submissions", "confirmation.retried", ConfirmationRetried)

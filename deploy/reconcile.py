@@ -1,7 +1,8 @@
 """``python -m deploy.reconcile``: compare the services with each other and with the file store, after a restore.
 
 It needs the environment of ``deploy.backup`` and reads the databases themselves; the suite may run. It says what it finds. What
-can be mended by writing it down again it mends, unless ``--dry-run``: files that rendering sealed and does not know any more.
+can be mended by writing it down again it mends, unless ``--dry-run``: files that rendering sealed and does not know any more,
+submissions that were removed for good and that a service has again.
 What the services mend by themselves (missed events, seals that were under way) may still be going on: look again after a
 minute. The status is 0 when nothing is left, 1 when something is, 2 when it could not be found out.
 
@@ -39,6 +40,7 @@ from services.notifications import reconcile as notifications
 from services.rendering import commands as rendering_commands
 from services.rendering import reconcile as rendering
 from services.submissions import reconcile as submissions
+from services.submissions.commands import erasures
 from services.submissions.models import SubmissionRow
 from services.webhooks import reconcile as webhooks
 
@@ -101,6 +103,7 @@ def highest_known(places: Places) -> dict[str, dict[str, int]]:
 def findings(places: Places, *, mend: bool = False, remove: bool = False) -> Iterator[str]:
     """A line for everything that is not as it should be; those that begin with "mended" are done."""
     yield from _unknown_submissions(places)
+    yield from _deleted(places, mend=mend)
     yield from _seals(places)
     yield from _sealed_files(places, mend=mend)
     yield from _statements(places, mend=mend)
@@ -113,6 +116,7 @@ def _unknown_submissions(places: Places) -> Iterator[str]:
     """Yield what others have heard of and submissions does not have: it was made after the backup, and is lost."""
     existing = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
     erased = _read(places, "webhooks", webhooks.erased) | _read(places, "notifications", notifications.erased)
+    erased |= _read(places, "submissions", submissions.erased)
     lost: set[int] = set()
     for service, ids in _known(places).items():
         if unknown := ids.get(_SUBMISSIONS, set()) - existing - erased:
@@ -120,6 +124,26 @@ def _unknown_submissions(places: Places) -> Iterator[str]:
             yield f"{service} knows {len(unknown)} submissions that submissions does not have: {_ranges(unknown)}"
     for number, count in _read(places, "webhooks", webhooks.open_deliveries, lost | erased).items():
         yield f"webhooks still has {count} deliveries to make about submission {number}, which is not there"
+
+
+def _deleted(places: Places, *, mend: bool) -> Iterator[str]:
+    """Yield what was removed for good and a service has all the same: its database was put back to a time before that, and the
+    event is kept by nobody any more."""
+    gone = _read(places, "submissions", submissions.erased)
+    known = {service: ids.get(_SUBMISSIONS, set()) for service, ids in _known(places).items()}
+    left = {
+        "notifications": gone & known["notifications"] - _read(places, "notifications", notifications.erased),
+        "webhooks": gone & known["webhooks"] - _read(places, "webhooks", webhooks.erased),
+        "rendering": gone & _read(places, "rendering", rendering.kept),
+    }
+    if mend and (again := set().union(*left.values())):
+        with _opened(places, "submissions") as database:
+            for number in sorted(again):
+                database.write(erasures.delete_again, number)
+    for service, numbers in left.items():
+        if numbers:
+            told = "mended: " if mend else ""
+            yield f"{told}{service} has {len(numbers)} submissions that were removed for good: {_ranges(numbers)}"
 
 
 def _seals(places: Places) -> Iterator[str]:

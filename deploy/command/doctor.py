@@ -29,6 +29,7 @@ NEEDS = {
     "clock of the database": "database",
     "writing to the database": "schema",
     "start": "schema",
+    "receipts of deletions": "schema",
     "queues": "broker",
     "clock of the broker": "broker",
 }

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT, Admins, Event, LinkReplaced
+from contracts.events import MAIL_FAILED, MAIL_SENT, MAILS_ERASED, Admins, ErasureConfirmed, Event, LinkReplaced
 from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import for_update, insert_into
@@ -14,7 +14,7 @@ from contracts.runtime.monitoring import observe
 from services.notifications import domain, replaced_links
 from services.notifications.domain import Kind
 from services.notifications.messages.composing import Mail
-from services.notifications.models import KnownAdmins, MailRow, OutgoingRow, SubmissionRow
+from services.notifications.models import KnownAdmins, MailRow, OutgoingRow, PhoneMessageRow, SubmissionRow
 
 log = observe.logger(__name__)
 
@@ -72,6 +72,9 @@ def erase(
     forget_others(session, submission_id, now)
     forget(session, f"submission:{submission_id}")
     scrubbing.ask(session)
+    submission.erasure_untold = True
+    session.flush()
+    _tell_erased(session, submission, now)
 
 
 def replace_link(session: Session, event_id: str, replaced: LinkReplaced, now: datetime) -> None:
@@ -92,10 +95,28 @@ def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
     session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))
 
 
-def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
+def file_is_gone(session: Session, mail_ids: Sequence[int], now: datetime) -> None:
     """The files of these erased mails have been removed from the mail folder."""
     erased = sa.update(MailRow).where(MailRow.id.in_(mail_ids), MailRow.erased_at.is_not(None))
     session.execute(erased.values(file_kept=False))
+    of_them = sa.select(MailRow.submission_id).where(MailRow.id.in_(mail_ids))
+    untold = sa.select(SubmissionRow).where(SubmissionRow.id.in_(of_them), SubmissionRow.erasure_untold)
+    for submission in session.scalars(for_update(untold.order_by(SubmissionRow.id))):
+        _tell_erased(session, submission, now)
+
+
+def _tell_erased(session: Session, submission: SubmissionRow, now: datetime) -> None:
+    """Say that nothing of the submission is left here, once no file of its mails is."""
+    if session.scalar(sa.select(sa.exists().where(MailRow.submission_id == submission.id, MailRow.file_kept))):
+        return
+    deleted = {
+        name: session.scalar(sa.select(sa.func.count()).where(row.submission_id == submission.id)) or 0
+        for name, row in (("mails", MailRow), ("phone_messages", PhoneMessageRow))
+    }
+    submission.erasure_untold = False
+    confirmed = ErasureConfirmed(submission_id=submission.id, at=now, deleted=deleted)
+    # Not the submission's own subject: what was told of that is forgotten.
+    emit(session, MAILS_ERASED, confirmed, subject=f"erasure:{submission.id}")
 
 
 def mark_sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_content: bool) -> None:

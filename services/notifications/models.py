@@ -20,12 +20,14 @@ _ERASED = sa.text("erased_at IS NOT NULL AND file_kept")
 
 class SubmissionRow(Base):
     """A submission that mails were asked for. Its row is locked while mails are added or erased, and it remembers the
-    erasure: an event that comes after it makes no mail any more."""
+    erasure: an event that comes after it makes no mail any more. ``erasure_untold``: submissions has yet to hear that all is
+    gone."""
 
     __tablename__ = "submissions"
 
     id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    erasure_untold: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
 
 
 class KnownAdmins(Base):

@@ -110,6 +110,13 @@ class NotificationsService:
 
     @subscribes(events.SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: events.Erased) -> None:
+        self._erase(envelope, data)
+
+    @subscribes(events.ERASURE_ASKED)
+    def on_erasure_asked(self, envelope: Envelope, data: events.Erased) -> None:
+        self._erase(envelope, data)
+
+    def _erase(self, envelope: Envelope, data: events.Erased) -> None:
         self.context.database.write(commands.erase, envelope.id, data.submission_id, now(), phone_messages.erase)
         if self.context.settings.var_dir is not None:
             forget_files(self.context.database, FolderChannel(self.context.settings.mail_folder))

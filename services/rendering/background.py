@@ -9,14 +9,23 @@ from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import certsigning, commands, confirmations, queries, results
+from services.rendering import certsigning, commands, confirmations, erasures, queries, results
 from services.rendering.jobs.sealing import certificates
-from services.rendering.models import ArchivedFile, CertsignJob, Confirmation, SealJob, StampedSeal, StatementRow
+from services.rendering.models import (
+    ArchivedFile,
+    CertsignJob,
+    Confirmation,
+    ErasureReceipt,
+    SealJob,
+    StampedSeal,
+    StatementRow,
+)
 from services.rendering.providers.opening import Providers
 from services.rendering.rules import confirming, domain
 from services.rendering.sealing import archive_work, certsign_work, confirm_work
 from services.rendering.sealing.certsign_work import CertsignWork
 from services.rendering.sealing.confirm_work import ConfirmWork
+from services.rendering.sealing.receipts import ReceiptWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.sealing.statements import StatementWork
@@ -69,6 +78,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             signing.attempt,
             schedule=domain.SCHEDULE,
             concurrency=children,
+        ),
+        due_work(
+            "sign receipts",
+            database,
+            ErasureReceipt,
+            ReceiptWork(settings, workshop.sealer).attempt,
+            schedule=domain.SCHEDULE,
         ),
         due_work(
             "seal",
@@ -130,6 +146,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("sweep archives", timedelta(minutes=5), lambda: archive_work.sweep(database, blobs, LIMIT)),
         Every("archives", timedelta(minutes=15), lambda: archive_work.watch(database)),
         Every("sweep interrupted seals", timedelta(minutes=5), lambda: sweep(database, blobs)),
+        Every("tell erasures", timedelta(minutes=1), lambda: results.tell_erasures(database)),
         Every("forget results", timedelta(minutes=15), lambda: results.expire(database, blobs)),
         Every("certificate", timedelta(days=1), workshop.watch_certificate),
     ]
@@ -156,6 +173,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
             blobs.delete(key)
         database.write(seals.forget, seal.id)
     database.write(commands.forget_old_jobs, now())
+    database.write(erasures.forget_receipts, now())
     database.write(certsigning.forget_trials, now())
     for row in database.read(queries.erased_statements, without_leaps(LIMIT) - LIMIT):
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):

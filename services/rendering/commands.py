@@ -37,7 +37,7 @@ from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.data.tables import inbox
-from services.rendering import certsigning, confirmations, queries
+from services.rendering import certsigning, confirmations, erasures, queries
 from services.rendering.models import (
     ArchivedFile,
     CertsignJob,
@@ -473,11 +473,14 @@ def forget_made_from(session: Session, digests: Collection[str], now: datetime) 
     return [key for result in results for key in result.keys]
 
 
-def leave_removal(session: Session, keys: Sequence[str], now: datetime) -> None:
-    """Have these files removed after the commit, by whoever comes to it (``results.clear``): a crash leaves none behind."""
-    if keys:
-        removal = Result(kind=queries.REMOVAL, digest=clock.uuid7(), answer={}, keys=list(keys), expires_at=now)
-        session.add(removal)
+def leave_removal(session: Session, keys: Sequence[str], now: datetime) -> str | None:
+    """Have these files removed after the commit, by whoever comes to it (``results.clear``): a crash leaves none behind.
+    Returns what the note of it is called, which goes with them; None without files."""
+    if not keys:
+        return None
+    removal = Result(kind=queries.REMOVAL, digest=clock.uuid7(), answer={}, keys=list(keys), expires_at=now)
+    session.add(removal)
+    return removal.digest
 
 
 def finish_removal(session: Session, digest: str) -> None:
@@ -514,14 +517,18 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     with it. Returns the blobs that are removed after it (``leave_removal``).
 
     A job under way loses its row's request and counts as ended; what it still writes is swept later. Events of each kind have
-    a queue of their own: what happened before this and comes after it is not taken on.
+    a queue of their own: what happened before this and comes after it is not taken on. That it is gone is told once its files
+    are (``erasures.tell``).
     """
+    busy_until = erasures.busy_until(session, erased.submission_id)
     first_time(session, _ERASED, str(erased.submission_id))
-    if first_time(session, "erase", envelope.id):
+    if asked := first_time(session, "erase", envelope.id):
         scrubbing.ask(session)
     forget(session, f"submission:{erased.submission_id}")
     jobs = session.scalars(sa.select(SealJob).where(SealJob.submission_id == erased.submission_id).with_for_update())
+    deleted = {"jobs": 0, "statements": erasures.statements(session, erased.submission_id)}
     for job in jobs:
+        deleted["jobs"] += 1
         job.request = None
         job.swept = False
         job.sealed_attempt = None
@@ -551,7 +558,9 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys = forget_made_from(session, {*erased.documents, *session.scalars(own_files)}, now)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
     keys += [*prepared, *kept, *orders.erase(session, erased.submission_id)]
-    leave_removal(session, keys, now)
+    removal = leave_removal(session, keys, now)
+    noted = {**deleted, "files": len(set(keys))}
+    erasures.begin(session, erased.submission_id, noted, removal, busy_until, now, asked=asked)
     return keys
 
 

@@ -342,6 +342,44 @@ class StatementRow(DueRow, Base):
     __table_args__ = (sa.Index("ix_statements_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
 
 
+class ErasureRow(Base):
+    """A submission that was removed for good: how much was ``deleted``, by what it was. ``removal`` is the note of the files
+    that go with it (a Result). From ``ready_at`` on no attempt can have anything left of it; ``told_at``: submissions was
+    told."""
+
+    __tablename__ = "erasures"
+
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    erased_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    deleted: Mapped[dict[str, int]] = mapped_column(Json)
+    removal: Mapped[str | None] = mapped_column(sa.Text)
+    ready_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    told_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.Index(
+            "ix_erasures_untold",
+            "ready_at",
+            sqlite_where=sa.text("told_at IS NULL"),
+            postgresql_where=sa.text("told_at IS NULL"),
+        ),
+    )
+
+
+class ErasureReceipt(DueRow, Base):
+    """A receipt (contracts.evidence.erasure) that is to be signed, named by the SHA-256 of its bytes."""
+
+    __tablename__ = "erasure_receipts"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    sha256: Mapped[str] = mapped_column(sa.String(64), unique=True)
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger)
+    text: Mapped[str] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (sa.Index("ix_erasure_receipts_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
 class StatementsSince(Base):
     """The moment from which on completions are confirmed: when this table was made. One row."""
 

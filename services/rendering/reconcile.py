@@ -8,11 +8,16 @@ from sqlalchemy.orm import Session
 from services.rendering.models import SealedFile, SealJob, StatementRow
 
 
+def kept(session: Session) -> set[int]:
+    """The submissions of which there is anything that goes when they are removed for good."""
+    sealed = sa.select(SealedFile.submission_id).where(SealedFile.submission_id.is_not(None)).distinct()
+    stated = sa.select(StatementRow.submission_id).where(StatementRow.erased_at.is_(None)).distinct()
+    return {number for number in (*session.scalars(sealed), *session.scalars(stated)) if number is not None}
+
+
 def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
-    sealed = sa.select(SealedFile.submission_id).where(SealedFile.submission_id.is_not(None))
-    stated = sa.select(StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
-    return {"submissions.submissions": {*session.scalars(sealed.union(sa.select(SealJob.submission_id), stated))}}
+    return {"submissions.submissions": kept(session) | {*session.scalars(sa.select(SealJob.submission_id).distinct())}}
 
 
 def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.rendering import commands, queries
+from services.rendering import commands, erasures, queries
 
 log = observe.logger(__name__)
 
@@ -81,6 +81,12 @@ def clear(database: Database, blobs: BlobStore) -> None:
             database.write(commands.finish_removal, digest)
         if len(removed) < len(removals):
             return
+
+
+def tell_erasures(database: Database) -> None:
+    """Say of which removed submissions nothing is left, their files included. Harmless when done twice at once."""
+    for number in database.read(erasures.to_tell, now()):
+        database.write(erasures.tell, number, now())
 
 
 def remove(blobs: BlobStore, keys: Sequence[str]) -> bool:

@@ -20,11 +20,14 @@ from contracts.events import (
     CONFIRMATION_LEFT,
     CONFIRMATION_RETRIED,
     DUTYSTAMP_RETRIED,
+    ERASURE_ASKED,
+    ERASURE_RECEIPT_DUE,
     SEALING_DUE,
     STATEMENT_DUE,
     SUBMISSION_ERASED,
     ArchivingDue,
     Erased,
+    ErasureReceiptDue,
     StatementDue,
 )
 from contracts.providers import (
@@ -44,7 +47,7 @@ from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import FieldType, Notice, Page
-from services.rendering import commands, confirmations, queries, results
+from services.rendering import commands, confirmations, erasures, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.own_pictures import OwnPictures
 from services.rendering.children.renderer import Renderer, for_caller
@@ -392,8 +395,20 @@ class RenderingService:
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
+        self._erase(envelope, data)
+
+    @subscribes(ERASURE_ASKED)
+    def on_erasure_asked(self, envelope: Envelope, data: Erased) -> None:
+        self._erase(envelope, data)
+
+    def _erase(self, envelope: Envelope, data: Erased) -> None:
         self.context.database.write(commands.erase, envelope, data, now())
         results.clear(self.context.database, self.context.blobs)
+        results.tell_erasures(self.context.database)
+
+    @subscribes(ERASURE_RECEIPT_DUE)
+    def on_erasure_receipt_due(self, envelope: Envelope, data: ErasureReceiptDue) -> None:
+        self.context.database.take_on(erasures.accept_receipt, envelope, data, now())
 
     # --- files
 

@@ -14,7 +14,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.submissions.batches.running import Batches
-from services.submissions.commands import followups, retention
+from services.submissions.commands import erasures, followups, retention
 from services.submissions.creating import Creator
 from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.outgoing import reminders
@@ -33,12 +33,18 @@ RETENTION_ERASED = Counter(
     "countersign_retention_erased_total", "Submissions erased because they were kept long enough"
 )
 
+ERASURES_OPEN = Gauge("countersign_erasures_open", "Submissions removed for good that have no signed receipt yet")
+ERASURE_AGE = Gauge("countersign_erasure_oldest_seconds", "How long ago the longest waiting of them was removed")
+
 log = observe.logger(__name__)
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 ERASED_EVERY = timedelta(minutes=10)
 ERASED_IN_A_TURN = 200
+
+RECEIPTS_EVERY = timedelta(seconds=5)
+"""So soon it is noticed that the files of a removed submission are gone."""
 
 DAYS_BELIEVED_AFTER = timedelta(hours=6)
 """What is erased is gone: a clock that was put forward is believed only after that."""
@@ -104,6 +110,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
         ),
         Every("retention", ERASED_EVERY, kept.portion),
+        Every("receipts of erasures", RECEIPTS_EVERY, lambda: look_after_erasures(database)),
         Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
         Every("forget-phone-drawings", timedelta(hours=1), lambda: database.write(phone_drawings.forget, now())),
         Every("forget-handovers", timedelta(hours=1), lambda: database.write(handovers.forget, now())),
@@ -136,6 +143,21 @@ class EarlierDocuments:
             return
         self._after = last
         log.info("archives.asked_for", submissions=asked, up_to=last)
+
+
+def look_after_erasures(database: Database) -> bool:
+    """Note which removed submissions have no files left, and ask again where a receipt does not come. True while there may be
+    more."""
+    without_files, silent = database.read(erasures.files_gone), database.read(erasures.to_ask, now())
+    for number in without_files:
+        database.write(erasures.note_files, number, now())
+    for number in silent:
+        database.write(erasures.ask, number, now())
+        log.warning("erasure.asked_again", submission=number)
+    count, oldest = database.read(erasures.backlog)
+    ERASURES_OPEN.set(count)
+    ERASURE_AGE.set((now() - oldest).total_seconds() if oldest else 0)
+    return max(len(without_files), len(silent)) == erasures.AT_ONCE
 
 
 class Sweep:

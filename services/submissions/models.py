@@ -431,6 +431,43 @@ class RateRow(Base):
     count: Mapped[int] = mapped_column(sa.Integer)
 
 
+class ErasureRow(Base):
+    """A submission that was removed for good, and what is known of that: it is kept, and holds nobody's data.
+
+    ``why`` is an ErasureReason, ``documents`` are ErasedDocuments, ``made_from`` what rendering was told
+    (``Erased.documents``), ``parts`` ErasedParts by the names of contracts.evidence.erasure.PARTS. ``receipt`` is the text that
+    is signed, once all parts are gone, ``signature`` base64 of a CMS in DER. ``asked_at``: when those who have not confirmed
+    were asked last. ``template_id`` and ``created_by_id`` say who may ask.
+    """
+
+    __tablename__ = "erasures"
+
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    template_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    erased_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    why: Mapped[dict[str, Any]] = mapped_column(Json)
+    trail_length: Mapped[int] = mapped_column(sa.Integer)
+    trail_hash: Mapped[str] = mapped_column(sa.Text)
+    documents: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    made_from: Mapped[list[str]] = mapped_column(Json)
+    parts: Mapped[dict[str, Any]] = mapped_column(Json)
+    files_gone_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    asked_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    receipt: Mapped[str | None] = mapped_column(sa.Text)
+    signature: Mapped[str | None] = mapped_column(sa.Text)
+    stamped: Mapped[bool | None] = mapped_column(sa.Boolean)
+
+    __table_args__ = (
+        sa.Index(
+            "ix_erasures_open",
+            "erased_at",
+            postgresql_where=sa.text("signature IS NULL"),
+            sqlite_where=sa.text("signature IS NULL"),
+        ),
+    )
+
+
 class BlobRemovalRow(DueRow, Base):
     """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind.
 

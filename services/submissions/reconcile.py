@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from contracts.events import StatementDue
 from contracts.evidence.statements import Parts, Statement
 from contracts.types import SealingStatus
-from services.submissions.models import BatchRow, StatementRow, SubmissionRow, TemplateRow
+from services.submissions.models import BatchRow, ErasureRow, StatementRow, SubmissionRow, TemplateRow
 
 
 def known(session: Session) -> dict[str, set[int]]:
@@ -21,6 +21,12 @@ def known(session: Session) -> dict[str, set[int]]:
         }
         - {None},
     }
+
+
+def erased(session: Session) -> set[int]:
+    """The submissions that were removed for good, and are not there."""
+    there = sa.exists().where(SubmissionRow.id == ErasureRow.submission_id)
+    return {*session.scalars(sa.select(ErasureRow.submission_id).where(~there))}
 
 
 def sealing(session: Session) -> dict[str, int]:

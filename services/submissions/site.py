@@ -33,6 +33,10 @@ class Site:
         """Return where anybody can check a receipt."""
         return f"{self.base_url}/verify?receipt={receipt}"
 
+    def erasure_receipt(self, submission_id: int) -> str:
+        """Return where the API has the signed receipt for a submission that was removed for good."""
+        return f"{self.base_url}/api/submissions/{submission_id}/erasure/receipt"
+
     def signing_page(self, slug: str) -> str:
         return f"{self.base_url}/s/{slug}"
 

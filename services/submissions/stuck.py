@@ -1,4 +1,5 @@
-"""Submissions that everybody has signed and that are not sealed: what ``countersign stuck`` shows of them."""
+"""Submissions that everybody has signed and that are not sealed, and those that were removed for good and have no receipt: what
+``countersign stuck`` shows of them."""
 
 from datetime import datetime
 from typing import Any
@@ -6,9 +7,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.evidence.erasure import PARTS
 from contracts.runtime.stuck import GIVEN_UP, LATE, SHOWN, UNDER_WAY, Stuck, StuckRow
 from contracts.types import SealingStatus
-from services.submissions.models import SubmissionRow
+from services.submissions.commands import erasures
+from services.submissions.models import ErasureRow, SubmissionRow
 
 _REMEDIES = {
     SealingStatus.SEALING: (UNDER_WAY, "See what is stuck in rendering, which seals them."),
@@ -25,7 +28,23 @@ def stuck(session: Session, moment: datetime) -> list[Stuck]:
             condition = sa.and_(condition, SubmissionRow.sealing_since <= moment - LATE)
         if count := session.scalar(sa.select(sa.func.count()).select_from(SubmissionRow).where(condition)):
             found.append(Stuck("sealing of submissions", state, count, _oldest(session, condition), remedy))
-    return found
+    return found + _without_receipt(session, moment)
+
+
+def _without_receipt(session: Session, moment: datetime) -> list[Stuck]:
+    waiting = ErasureRow.signature.is_(None), ErasureRow.erased_at <= moment - erasures.TOO_LONG
+    count = session.scalar(sa.select(sa.func.count()).where(*waiting)) or 0
+    oldest = session.scalars(sa.select(ErasureRow).where(*waiting).order_by(ErasureRow.erased_at).limit(SHOWN))
+    rows = tuple(
+        StuckRow(str(row.submission_id), row.submission_id, row.erased_at, 0, None, f"waits for {_awaited(row)}")
+        for row in oldest
+    )
+    remedy = "See CountersignErasureUnconfirmed in deploy/RUNBOOK.md."
+    return [Stuck("receipts of deletions", UNDER_WAY, count, rows, remedy)] if count else []
+
+
+def _awaited(row: ErasureRow) -> str:
+    return ", ".join(part for part in PARTS if part not in row.parts) or "its signature"
 
 
 def _oldest(session: Session, condition: Any) -> tuple[StuckRow, ...]:

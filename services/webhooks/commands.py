@@ -13,7 +13,17 @@ from sqlalchemy.orm import Session, aliased
 
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.events import WEBHOOK_DISABLED, Admins, Erased, PublicData, WebhookDisabled
+from contracts.events import (
+    EVENT_LOG_ERASED,
+    SUBMISSION_ERASED,
+    WEBHOOK_DISABLED,
+    Admins,
+    Erased,
+    ErasureConfirmed,
+    PublicData,
+    WebhookDisabled,
+    public_data,
+)
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
 from contracts.rpc.unchanged import require_unchanged
@@ -184,7 +194,7 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
             .join(SubjectHead, SubjectHead.subject == LoggedEvent.subject)
             .where(
                 LoggedEvent.event_type.in_(kinds),
-                SubjectHead.erased.is_(False),
+                sa.or_(SubjectHead.erased.is_(False), LoggedEvent.event_type == SUBMISSION_ERASED.type),
                 LoggedEvent.recorded_at >= command.since,
                 LoggedEvent.recorded_at <= (command.until or now),
                 LoggedEvent.position > (command.after or 0),
@@ -263,33 +273,48 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
     return caught_up
 
 
-def erase(session: Session, event_id: str, erased: Erased, now: datetime) -> None:
-    """Forget a submission that was removed for good: its events keep their kind and time and nothing else."""
-    if not outbox.first_time(session, "erase", event_id):
+def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> None:
+    """Forget a submission that was removed for good: its events keep their kind and time and nothing else, and what is still to
+    be told of it is not. That it was removed is told, as the last of it."""
+    if not outbox.first_time(session, "erase", envelope.id):
         return
     name = f"submission:{erased.submission_id}"
     _lock_log(session)
     subject = session.get(SubjectHead, name)
     if subject is None:
-        subject = SubjectHead(subject=name, last_sequence=0, erased=True)
+        subject = SubjectHead(subject=name, last_sequence=0, epoch="", erased=True)
         session.add(subject)
     subject.erased = True
     data = {"id": erased.submission_id, "erased": True}
-    for event in session.scalars(sa.select(LoggedEvent).where(LoggedEvent.subject == name)):
+    told_before = sa.and_(LoggedEvent.subject == name, LoggedEvent.event_type != SUBMISSION_ERASED.type)
+    for event in session.scalars(sa.select(LoggedEvent).where(told_before)):
         event.body = _body(event.event_type, event.recorded_at, data)
     for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == name)):
-        arrival.envelope = {**arrival.envelope, "data": {"data": data}}
-    logged = sa.select(LoggedEvent.position).where(LoggedEvent.subject == name)
+        if arrival.envelope["type"] != SUBMISSION_ERASED.type:
+            arrival.envelope = {**arrival.envelope, "data": {"data": data}}
+    logged = sa.select(LoggedEvent.position).where(told_before)
     scrubbing.ask(session)
     deliveries = list(session.scalars(sa.select(Delivery).where(Delivery.position.in_(logged))))
+    dropped = [delivery for delivery in deliveries if delivery.outcome is None]
     for delivery in deliveries:
         delivery.body = None
         if delivery.outcome is None:
             _end(delivery, "cancelled", now)
+    session.flush()
+    _release_next(session, dropped, now)  # the erasure waits behind them where ``catch_up`` has logged it before this
     if deliveries:
         session.execute(
             sa.update(Attempt).where(Attempt.delivery_id.in_([row.id for row in deliveries])).values(response=None)
         )
+    deleted = {
+        "events": session.scalar(sa.select(sa.func.count()).where(told_before)) or 0,
+        "deliveries": len(deliveries),
+    }
+    confirmed = ErasureConfirmed(submission_id=erased.submission_id, at=now, deleted=deleted)
+    # Not the submission's own subject: what is told of that is no business of this service.
+    outbox.emit(session, EVENT_LOG_ERASED, confirmed, subject=f"erasure:{erased.submission_id}")
+    if erased.public is not None:
+        record_event(session, envelope, now)
 
 
 def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
@@ -394,11 +419,16 @@ def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool
 def _log(
     session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, webhooks: list[Webhook], now: datetime
 ) -> None:
-    """The next event of its subject: into the log, and a delivery for each webhook that wants it."""
-    event = _append(session, head, subject, envelope, now)
+    """The next event of its subject: into the log, and a delivery for each webhook that wants it. That a submission was erased
+    is told once, though it be erased again after a restore."""
+    public = public_data(envelope)
+    if public is None or (envelope.type == SUBMISSION_ERASED.type and _is_told(session, envelope)):
+        _advance(subject, envelope)
+        return
+    event = _append(session, head, subject, envelope, public, now)
     _advance(subject, envelope)
     for webhook in webhooks:
-        if event.event_type in webhook.events and not subject.erased:
+        if event.event_type in webhook.events and (not subject.erased or event.event_type == SUBMISSION_ERASED.type):
             _plan(session, webhook, event, now)
 
 
@@ -446,8 +476,15 @@ def _next_arrival(session: Session, subject: SubjectHead) -> Arrival | None:
     return session.scalar(_NEXT_ARRIVAL, of_this)
 
 
-def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, now: datetime) -> LoggedEvent:
-    public = PublicData.model_validate(envelope.data)
+def _is_told(session: Session, envelope: Envelope) -> bool:
+    """Return whether an event of its kind is in the log of its subject."""
+    such = sa.exists().where(LoggedEvent.subject == envelope.subject, LoggedEvent.event_type == envelope.type)
+    return session.scalar(sa.select(such)) or False
+
+
+def _append(
+    session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, public: PublicData, now: datetime
+) -> LoggedEvent:
     recorded_at = max(now, head.last_recorded_at)
     head.last_recorded_at = recorded_at
     event = LoggedEvent(
@@ -464,7 +501,7 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
     )
     if event.subject.startswith("template:") and event.template_id is not None:
         session.merge(KnownTemplate(id=event.template_id, author_id=event.author_id, shared=event.shared))
-    if subject.erased:
+    if subject.erased and envelope.type != SUBMISSION_ERASED.type:
         event.body = _body(envelope.type, recorded_at, {"id": int(subject.subject.split(":")[1]), "erased": True})
     session.add(event)
     session.flush()
@@ -473,6 +510,12 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
 
 def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
     delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
+    if event.event_type == SUBMISSION_ERASED.type and (
+        until := session.scalar(_UNDER_WAY, {"stream": delivery.stream})
+    ):
+        delivery.next_attempt_at = max(
+            now, until
+        )  # the receiver may be getting now what was cancelled while it was tried
     _lock_streams(session, [delivery.stream])
     if session.scalar(_PLANNED, {"stream": delivery.stream}):
         delivery.state = "waiting"
@@ -579,6 +622,9 @@ _NEXT_ARRIVAL = (
         Arrival.epoch.in_(sa.bindparam("epochs", expanding=True)),
     )
     .limit(1)
+)
+_UNDER_WAY = sa.select(sa.func.max(Delivery.leased_until)).where(
+    Delivery.stream == sa.bindparam("stream"), Delivery.outcome == "cancelled", Delivery.leased_by.is_not(None)
 )
 _PLANNED = sa.select(sa.exists().where(Delivery.stream == sa.bindparam("stream"), Delivery.outcome.is_(None)))
 

@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 from contracts.envelope import Envelope
 from contracts.errors import invalid
-from contracts.events import ADMINS_CHANGED, REGISTRY, SUBMISSION_ERASED, Admins, Erased, Event, PublicData
+from contracts.events import (
+    ADMINS_CHANGED,
+    ERASURE_ASKED,
+    REGISTRY,
+    SUBMISSION_ERASED,
+    Admins,
+    Erased,
+    Event,
+    PublicData,
+)
 from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.bus.told import tells_events
@@ -82,7 +91,11 @@ class WebhooksService:
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
-        self.context.database.write(commands.erase, envelope.id, data, now())
+        self.context.database.write(commands.erase, envelope, data, now())
+
+    @subscribes(ERASURE_ASKED)
+    def on_erasure_asked(self, envelope: Envelope, data: Erased) -> None:
+        self.context.database.write(commands.erase, envelope, data, now())
 
     @subscribes(ADMINS_CHANGED)
     def on_admins_changed(self, envelope: Envelope, data: Admins) -> None:
@@ -106,5 +119,5 @@ def _logging(event: Event) -> Callable[[WebhooksService, Envelope, PublicData], 
 
 
 for _event in REGISTRY.values():
-    if _event.public:
+    if _event.public and _event is not SUBMISSION_ERASED:
         setattr(WebhooksService, f"on_{_event.type.replace('.', '_')}", _logging(_event))

@@ -132,4 +132,4 @@ def forget_files(database: Database, channel: FolderChannel) -> None:
     for mail in mails:
         channel.remove(mail)
     if settled := [mail for mail, nobody_writes in mails.items() if nobody_writes]:
-        database.write(commands.file_is_gone, settled)
+        database.write(commands.file_is_gone, settled, now())

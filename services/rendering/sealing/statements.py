@@ -48,7 +48,7 @@ class StatementWork:
 
     def _sign(self, row: StatementRow, data: bytes) -> SignedStatement:
         alone = domain.goes_without_time_stamp(row.attempts, self._settings.tsa_attempts)
-        signature, stamped = self._sealer.sign_statement(data, now(), with_time_stamp=not alone)
+        signature, stamped = self._sealer.sign_detached(data, now(), with_time_stamp=not alone)
         place, _, name = _key(row, "json").rpartition("/")
         statement = self._blobs.put(data, statements.JSON, f"{place}/", name=name)
         # Last: where there is a signature, everything is there.

@@ -70,7 +70,7 @@ class Sealer(Finisher):
         """The sealed file. Raises TimeStampFailed."""
         return self.finish(unsigned, self.identity.signer.sign(unsigned.digest), stamped=assurance.stamped)
 
-    def sign_statement(self, data: bytes, moment: datetime, *, with_time_stamp: bool) -> tuple[bytes, bool]:
+    def sign_detached(self, data: bytes, moment: datetime, *, with_time_stamp: bool) -> tuple[bytes, bool]:
         """A detached signature of ``data`` (CMS, DER), CAdES baseline B-B, or B-T with a time-stamp; whether it has one. Raises
         TimeStampFailed."""
         signer = self.identity.signer

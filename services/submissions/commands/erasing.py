@@ -14,12 +14,14 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
 from contracts.evidence import statements
+from contracts.evidence.erasure import ErasedDocument, ErasureReason
 from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
 from contracts.runtime.bus import outbox
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import for_update, leave_work
 from contracts.runtime.data.tables import answers
 from contracts.types import Erasure, Order, Submission, SubmissionStatus
+from services.submissions.commands import erasures
 from services.submissions.models import (
     AttachmentRow,
     BatchLineRow,
@@ -39,10 +41,13 @@ from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning.preparing import PREFIX
 from services.submissions.storage import trail
 
+_SEALED_BESIDES = (("audit_trail", "audit_trail"), ("combined", "merged"))
+"""What receipts call the files of ``SubmissionRow.results`` that are no documents, and its key."""
 
-def erase(announcement: Announcement) -> Erasure:
-    """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it. Returns the
-    receipt."""
+
+def erase(announcement: Announcement, why: ErasureReason) -> Erasure:
+    """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it, and notes
+    what they have to confirm. Returns what can be said at once."""
     submission, session = announcement.submission, announcement.submission.session
     row = submission.row
     trail.append(submission, [trail.Line(trail.ERASE_SUBMISSION)], announcement.now)
@@ -70,7 +75,9 @@ def erase(announcement: Announcement) -> Erasure:
     session.execute(of_batch.values(external_id=None))
     _forget_answers(announcement)
     outbox.forget(session, announcement.subject)
-    announce.erased(announcement, documents)
+    announce.erased(announcement, documents, why.reason)
+    storage = "overwritten" if scrubbing.writes_anew(session) else "left_to_vacuum"
+    erasures.begin(announcement, why, deleted_documents(submission.snapshot.documents, row.results), documents, storage)
     scrubbing.ask(session)
     of_it = (
         CodeRow,
@@ -86,8 +93,7 @@ def erase(announcement: Announcement) -> Erasure:
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()
-    overwritten = scrubbing.writes_anew(session)
-    return Erasure(at=announcement.now, storage="overwritten" if overwritten else "left_to_vacuum")
+    return Erasure(at=announcement.now, storage=storage)
 
 
 def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[str]:
@@ -103,6 +109,22 @@ def own_documents(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The files (BlobRefs) that came with a one-off submission or were filled for this one, of its snapshot's documents."""
     files = [document[part] for document in documents for part in ("file", "original")]
     return [file for file in files if file["key"].startswith(PREFIX)]
+
+
+def deleted_documents(documents: Iterable[dict[str, Any]], results: dict[str, Any] | None) -> list[ErasedDocument]:
+    """List the documents that go with the submission, those of its snapshot that are its own and those that were sealed, each
+    once. What its parties attached is not among them: from the hash of a drawn name somebody could guess the name."""
+    named = [
+        (kind, document[part])
+        for document in documents
+        for kind, part in (("original", "original"), ("prepared", "file"))
+        if document[part]["key"].startswith(PREFIX)
+    ]
+    for version in (*results.get("earlier", ()), results) if results else ():
+        named += [("sealed", document["file"]) for document in version["documents"]]
+        named += [(kind, version[part]) for kind, part in _SEALED_BESIDES if version.get(part)]
+    kinds = {file["sha256"]: kind for kind, file in reversed(named)}
+    return [ErasedDocument(kind=kind, sha256=sha256) for sha256, kind in reversed(kinds.items())]
 
 
 def record_documents(session: Session, submission_id: int, documents: Iterable[dict[str, Any]]) -> None:

@@ -5,10 +5,13 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.evidence import erasure
+from contracts.evidence.erasure import ErasureReason
 from contracts.types import SealingStatus
 from services.submissions.commands import erasing
 from services.submissions.models import SubmissionRow
 from services.submissions.outgoing.announce import Announcement
+from services.submissions.rules import retention
 from services.submissions.site import Site
 from services.submissions.storage import store
 from services.submissions.storage.due import Due, list_due
@@ -25,7 +28,10 @@ def erase(session: Session, submission_id: int, site: Site, due_by: datetime, no
     still_due = sa.exists().where(SubmissionRow.id == submission_id, *_due_by(due_by))
     if submission is None or not session.scalar(sa.select(still_due)):
         return False
-    erasing.erase(Announcement(submission, site, store.moment(submission, now)))
+    row, account = submission.row, submission.snapshot.account
+    kept = retention.days(row.preferences, account)
+    why = ErasureReason(reason=erasure.RETENTION, keep_days=kept, due_at=row.erase_at)
+    erasing.erase(Announcement(submission, site, store.moment(submission, now)), why)
     return True
 
 

@@ -7,7 +7,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
+from contracts.evidence import erasure
 from contracts.evidence.audit_chain import START
+from contracts.evidence.erasure import ErasureReason
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -146,11 +148,15 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
             _refuse_held(submission.row)
-            return Removed(id=command.id, erasure=erasing.erase(announcement))
+            return Removed(id=command.id, erasure=erasing.erase(announcement, _asked(command.actor)))
         _decided(announcement, domain.archive(submission.state))
         return Removed(id=command.id, archived_at=submission.row.archived_at)
 
     return once(session, rpc.REMOVE, command, decide)
+
+
+def _asked(actor: Actor) -> ErasureReason:
+    return ErasureReason(reason=erasure.REQUEST, user=actor.user_id, key=actor.key_id)
 
 
 def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: datetime) -> Submission:

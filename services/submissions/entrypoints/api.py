@@ -2,6 +2,7 @@
 
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc.submissions import api as rpc
+from contracts.rpc.submissions import erasures as erasures_rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
@@ -12,7 +13,7 @@ from services.submissions.commands.signing import returning
 from services.submissions.documents import Documents, field_boxes
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning.preparing import adopted
-from services.submissions.reading import queries
+from services.submissions.reading import erasures, queries
 from services.submissions.storage.access import require_writer
 
 
@@ -45,6 +46,16 @@ class Api(Entrypoints):
     def remove(self, command: rpc.RemoveSubmission) -> Removed:
         refuse_impossible_ids(command, id="Submission")
         return self._write(submissions.remove, command)
+
+    @handles(erasures_rpc.ERASURE)
+    def erasure(self, query: erasures_rpc.GetErasure) -> erasures_rpc.ErasureState:
+        refuse_impossible_ids(query, id="Erasure")
+        return self._look_up(erasures.state, query)
+
+    @handles(erasures_rpc.ERASURE_RECEIPT)
+    def erasure_receipt(self, query: erasures_rpc.GetErasure) -> erasures_rpc.SignedErasure:
+        refuse_impossible_ids(query, id="Erasure")
+        return self._look_up(erasures.receipt, query)
 
     @handles(rpc.DOCUMENTS)
     def documents(self, query: rpc.GetDocuments) -> SubmissionDocuments:

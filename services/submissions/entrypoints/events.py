@@ -7,6 +7,8 @@ from contracts.events import (
     DocumentsFailed,
     DocumentsSealed,
     DocumentsStamped,
+    ErasureConfirmed,
+    ErasureReceiptSigned,
     MailOutcome,
     PhoneOutcome,
     PublicData,
@@ -15,7 +17,7 @@ from contracts.events import (
 from contracts.providers import CertsignChanged, ConfirmationChanged, DutystampChanged
 from contracts.runtime.clock import now
 from contracts.runtime.worker import subscribes
-from services.submissions.commands import followups, providers
+from services.submissions.commands import erasures, followups, providers
 from services.submissions.commands.signing import confirmation
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.storage import known_templates
@@ -55,6 +57,22 @@ class Events(Entrypoints):
     @subscribes(events.STATEMENT_SIGNED)
     def on_statement_signed(self, envelope: Envelope, data: StatementSigned) -> None:
         self.context.database.write(followups.accept_statement, envelope.id, data, now())
+
+    @subscribes(events.MAILS_ERASED)
+    def on_mails_erased(self, envelope: Envelope, data: ErasureConfirmed) -> None:
+        self.context.database.write(erasures.confirm, envelope.id, envelope.source, data)
+
+    @subscribes(events.RENDERINGS_ERASED)
+    def on_renderings_erased(self, envelope: Envelope, data: ErasureConfirmed) -> None:
+        self.context.database.write(erasures.confirm, envelope.id, envelope.source, data)
+
+    @subscribes(events.EVENT_LOG_ERASED)
+    def on_event_log_erased(self, envelope: Envelope, data: ErasureConfirmed) -> None:
+        self.context.database.write(erasures.confirm, envelope.id, envelope.source, data)
+
+    @subscribes(events.ERASURE_RECEIPT_SIGNED)
+    def on_erasure_receipt_signed(self, envelope: Envelope, data: ErasureReceiptSigned) -> None:
+        self.context.database.write(erasures.accept_signature, envelope.id, data)
 
     @subscribes(events.MAIL_SENT)
     def on_mail_sent(self, envelope: Envelope, data: MailOutcome) -> None:

@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from pydantic import BaseModel
+
 from contracts import events
 from contracts.events import (
     DelegatedMail,
@@ -26,7 +28,7 @@ from contracts.events import (
 )
 from contracts.providers import CERTSIGN, CertsignMode, CertsignOrder
 from contracts.runtime.bus.outbox import emit
-from contracts.types import Actor, ActsAs, CertsignState, CertsignStatus, DutystampState, DutystampStatus
+from contracts.types import Actor, ActsAs, CertsignState, CertsignStatus, DutystampState, DutystampStatus, iso
 from services.submissions.evidence import sealing, statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.outgoing import mails, reminders, sms
@@ -146,16 +148,25 @@ def _tell_last_completion(announcement: Announcement) -> None:
 
 def publish(announcement: Announcement, event: Event, data: dict[str, Any]) -> None:
     """One public event, with the next number."""
+    _emit_public(announcement, event, public_data(announcement, data))
+
+
+def public_data(announcement: Announcement, data: dict[str, Any]) -> PublicData:
+    """Say who may hear of the submission what ``data`` says."""
     row, template = announcement.submission.row, announcement.submission.template
-    row.event_sequence += 1
-    public = PublicData(
+    return PublicData(
         data=data,
         author_id=template.author_id if template else row.created_by_id,
         template_id=row.template_id,
         shared=bool(template and template.shared),
         created_by_id=row.created_by_id,
     )
-    emit(announcement.submission.session, event, public, subject=announcement.subject, sequence=row.event_sequence)
+
+
+def _emit_public(announcement: Announcement, event: Event, carried: BaseModel) -> None:
+    row = announcement.submission.row
+    row.event_sequence += 1
+    emit(announcement.submission.session, event, carried, subject=announcement.subject, sequence=row.event_sequence)
 
 
 def form_sent(announcement: Announcement, submitter_id: int) -> None:
@@ -265,10 +276,19 @@ def preferences_given(announcement: Announcement, actor: Actor, preferences: dic
         emit(announcement.submission.session, events.PREFERENCES_GIVEN, event, subject=f"template:{template_id}")
 
 
-def erased(announcement: Announcement, documents: list[str]) -> None:
-    """The submission is removed for good, and with it the ``documents`` (SHA-256)."""
-    gone = Erased(submission_id=announcement.submission.row.id, documents=documents)
-    emit(announcement.submission.session, events.SUBMISSION_ERASED, gone, subject=announcement.subject)
+def erased(announcement: Announcement, documents: list[str], reason: str) -> None:
+    """The submission is removed for good, and with it the ``documents`` (SHA-256). Who hears of it outside is told nothing of
+    the people."""
+    number = announcement.submission.row.id
+    data = {
+        "id": number,
+        "erased": True,
+        "erased_at": iso(announcement.now),
+        "reason": reason,
+        "receipt_url": announcement.site.erasure_receipt(number),
+    }
+    gone = Erased(submission_id=number, documents=documents, public=public_data(announcement, data))
+    _emit_public(announcement, events.SUBMISSION_ERASED, gone)
 
 
 def _line(announcement: Announcement, event: Happened) -> trail.Line | None:

@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.types import Actor, Role
-from services.submissions.models import BatchRow, SubmissionRow, TemplateRow
+from services.submissions.models import BatchRow, ErasureRow, SubmissionRow, TemplateRow
 
 
-def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
-    """The condition that every query carries; it speaks of SubmissionRow outer-joined with TemplateRow."""
-    template, submission = TemplateRow.__table__.c, SubmissionRow.__table__.c
+def visible_to(actor: Actor, rows: type[SubmissionRow | ErasureRow] = SubmissionRow) -> sa.ColumnElement[bool]:
+    """The condition that every query carries; it speaks of SubmissionRow (or what is left of it: ``rows``) outer-joined with
+    TemplateRow."""
+    template, submission = TemplateRow.__table__.c, rows.__table__.c
     if actor.role is Role.ADMIN:
         return sa.true()
     if actor.role is Role.EDITOR:

@@ -15,6 +15,7 @@ from contracts.events import StatementDue
 from contracts.evidence import statements
 from contracts.evidence.statements import LineReference, Statement
 from contracts.runtime.clock import now, uuid7
+from contracts.runtime.data import tables
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import missing_events
@@ -96,6 +97,40 @@ def test_submissions_that_others_have_heard_of(places: Places) -> None:
 
 
 @ON_SQLITE
+def an_erasure(number: int) -> submissions.ErasureRow:
+    return submissions.ErasureRow(
+        submission_id=number,
+        erased_at=now(),
+        why={"reason": "request"},
+        trail_length=1,
+        trail_hash="",
+        documents=[],
+        made_from=["a" * 64],
+        parts={},
+        asked_at=now(),
+    )
+
+
+def test_what_was_deleted_for_good_and_a_restored_service_has_again(places: Places) -> None:
+    add(places, "submissions", *(an_erasure(number) for number in (1, 2, 3)))
+    add(places, "notifications", notifications.SubmissionRow(id=1), notifications.SubmissionRow(id=2, erased_at=now()))
+    add(places, "webhooks", a_head(1), a_head(2, erased=True))
+    add(places, "rendering", rendering.SealedFile(sha256="0" * 64, submission_id=3, created_at=now()))
+    found = [
+        "notifications has 1 submissions that were removed for good: 1",
+        "webhooks has 1 submissions that were removed for good: 1",
+        "rendering has 1 submissions that were removed for good: 3",
+    ]
+    assert list(reconcile.findings(places)) == found
+    assert list(reconcile.findings(places, mend=True)) == [f"mended: {one}" for one in found]
+    database = Database(places.databases["submissions"])
+    asked = (
+        sa.select(tables.outbox.c.subject).where(tables.outbox.c.type == "erasure.asked").order_by(tables.outbox.c.seq)
+    )
+    assert database.read(lambda session: list(session.scalars(asked))) == ["erasure:1", "erasure:3"]
+    database.dispose()
+
+
 def test_deliveries_about_what_is_not_there(places: Places) -> None:
     event = webhooks.LoggedEvent(
         event_id=uuid7(), event_type="form.completed", subject="submission:2", sequence=1, recorded_at=now(), body="{}",

@@ -382,6 +382,7 @@ def test_an_erased_submission_leaves_no_address_and_no_text(
     for trace in ("canary@example.com", "Canary", "slug1", "signer2@example.com", "slug2"):
         assert trace not in kept
     assert list((tmp_path / "mail").iterdir()) == []
+    assert [one["deleted"] for one in confirmed(database)] == [{"mails": 2, "phone_messages": 0}]
     # The one that was waiting is not sent any more; another submission's is.
     assert states(database) == ["done", "parked", "due"]
     page = database.read(queries.mails, rpc.ListMails())
@@ -393,6 +394,12 @@ def test_an_erased_submission_leaves_no_address_and_no_text(
     accept(database, composing.invitations(due), event_id="late")
     invite(database, 4)
     assert len(rows(database)) == 3
+
+
+def confirmed(database: Database) -> list[dict[str, Any]]:
+    """What submissions is told of erasures."""
+    told = sa.select(tables.outbox.c.body).where(tables.outbox.c.type == "mails.erased")
+    return [json.loads(body)["data"] for body in database.read(lambda session: list(session.scalars(told)))]
 
 
 def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
@@ -416,6 +423,7 @@ def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
         assert held.wait(120)
         database.write(commands.erase, "erased-1", 31, now())
         sending.forget_files(database, folder)
+        assert confirmed(database) == [], "its file is being written"
         go_on.set()
         work.finish()
     assert len(list((tmp_path / "mail").iterdir())) == 1
@@ -423,7 +431,12 @@ def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
     assert list((tmp_path / "mail").iterdir()) == []
     (row,) = rows(database)
     assert (row.state, row.to_address, row.answer) == ("parked", "", None)
-    assert told(database) == []
+    assert confirmed(database) == told(database) == [], "nobody knows that it is not being written any more"
+    over = sa.update(MailRow).values(leased_until=now() - timedelta(hours=1))
+    database.write(lambda session: session.execute(over).close())
+    sending.forget_files(database, folder)
+    sending.forget_files(database, folder)
+    assert [one["deleted"] for one in confirmed(database)] == [{"mails": 1, "phone_messages": 0}]
 
 
 def test_nobody_is_told_of_a_mail_that_is_about_no_submission(

@@ -11,7 +11,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Account
+from contracts.types import Account, iso
 from services.submissions.commands import followups, submissions
 from services.submissions.planning import one_off
 from tests.support.material.submissions import (
@@ -48,7 +48,17 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     removed = desk.remove(made.id, permanently=True)
     assert (removed.id, removed.archived_at) == (made.id, None)
     (told,) = desk.events("submission.erased")
+    public = told["data"].pop("public")
     assert told["data"] == {"submission_id": made.id, "documents": []}, "the document is the template's"
+    assert public["data"] == {
+        "id": made.id,
+        "erased": True,
+        "erased_at": iso(desk.now),
+        "reason": "request",
+        "receipt_url": f"https://sign.example.com/api/submissions/{made.id}/erasure/receipt",
+    }
+    numbers = [one["sequence"] for one in desk.events() if one["sequence"] is not None]
+    assert told["sequence"] == numbers[-1] == max(numbers), "the last of the submission's public events"
     assert desk.count("submission.archived") == 0
 
     tell_everything(desk.database)

@@ -131,6 +131,9 @@ def test_only_what_is_due_is_erased_and_nothing_of_its_people_is_left(desk: Desk
     hashes = [one.hash for one in desk.get(due.id).submission_events or []]
     assert swept(desk) == [due.id]
     assert swept(desk) == []
+    (told,) = desk.events("submission.erased")
+    assert told["data"]["public"]["data"]["reason"] == "retention"
+    assert desk.rows("SELECT why FROM erasures")[0].why is not None
     assert sorted(desk.listed()) == [pending.id, later.id, for_ever.id, held.id]
     tell_everything(desk.database)
     for table in sa.inspect(desk.database.engine).get_table_names():

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from contracts.errors import ServiceError
-from contracts.events import Admins, Erased
+from contracts.events import Admins
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import uuid7
@@ -29,6 +29,7 @@ from tests.support.material.webhooks import (
     database,
     deliveries,
     envelope,
+    erase,
     finish,
     new_webhook,
     record,
@@ -381,7 +382,7 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         database.write(commands.test, press, NOW)
         (delivery,) = deliveries(database, made.id)
         finish(database, delivery.id, Deliverer(settings(database)).attempt(claimed(database, delivery.id)))
-        database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
+        erase(database)
         with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
             database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
     (received,) = receiver.requests
@@ -395,7 +396,7 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
         record(database, envelope(1), envelope(2), envelope(4))
         (first, _) = deliveries(database, made.id)
         finish(database, first.id, Deliverer(settings(database)).attempt(claimed(database, first.id)))
-        database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
+        erase(database)
         record(database, envelope(3))
 
     def everything(session: Any) -> str:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.events import Erased
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import Database
-from services.webhooks import commands, queries
-from tests.support.material.webhooks import ADMIN, EDITOR, NOW, VIEWER, database, envelope, record
+from services.webhooks import queries
+from tests.support.material.webhooks import ADMIN, EDITOR, NOW, VIEWER, database, envelope, erase, record
 
 __all__ = ["database"]
 
@@ -103,7 +102,7 @@ def test_who_sees_what_and_what_is_left_of_the_erased(database: Database) -> Non
     assert len(ids(database)) == 6
     assert ids(database, actor=EDITOR) == ["submission:2-1", "template:8-1", "template:10-1"]
     assert ids(database, actor=VIEWER) == ["submission:1-1", "template:8-1"]
-    database.write(commands.erase, "gone", Erased(submission_id=1), NOW)
+    erase(database)
     assert feed(database).data[0].data == {"id": 1, "erased": True}
 
 

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from contracts.errors import ServiceError
-from contracts.events import Erased
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.unchanged import state_of
 from contracts.runtime.data.background import Done
@@ -24,6 +23,7 @@ from tests.support.material.webhooks import (
     database,
     deliveries,
     envelope,
+    erase,
     finish,
     new_webhook,
     numbers,
@@ -159,7 +159,7 @@ def test_a_replay_goes_on_where_it_ended(database: Database, monkeypatch: pytest
 def test_what_is_not_replayed(database: Database) -> None:
     record(database, envelope(1), envelope(1, subject="submission:2"))
     made = new_webhook(database)
-    database.write(commands.erase, "gone", Erased(submission_id=1), NOW)
+    erase(database)
     assert replay(database, made.id).queued == 1
     assert [each.event_id for each in deliveries(database, made.id)] == ["event-submission:2-1"]
     with pytest.raises(ServiceError) as refused:

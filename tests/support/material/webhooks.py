@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from contracts.envelope import Envelope
+from contracts.events import Erased, PublicData
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Park
@@ -64,6 +65,20 @@ def envelope(sequence: int, *, subject: str = "submission:1", kind: str = "form.
         occurred_at=NOW,
         data=data,
     )
+
+
+def erasure(sequence: int | None = None, *, submission: int = 1, event_id: str = "gone") -> tuple[Envelope, Erased]:
+    """What tells that a submission was removed for good. Without ``sequence`` as an older version says it: to services only."""
+    data = {"id": submission, "erased": True, "reason": "request"}
+    public = None if sequence is None else PublicData(data=data, author_id=2, template_id=5)
+    erased = Erased(submission_id=submission, public=public)
+    told = envelope(1, subject=f"submission:{submission}", kind="submission.erased")
+    said = {"id": event_id, "sequence": sequence, "data": erased.model_dump(mode="json")}
+    return told.model_copy(update=said), erased
+
+
+def erase(database: Database, *event: Any, at: datetime = NOW) -> None:
+    database.write(commands.erase, *(event or erasure()), at)
 
 
 def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more: Any) -> Any:
