@@ -62,6 +62,53 @@ class PhoneMessage(Tolerant):
     sent_at: Moment | None = None
 
 
+class FindRecipient(Tolerant):
+    """Find the submissions about which mails were written to this address: those with an id above ``after``, the lowest
+    first."""
+
+    email: str
+    after: int = 0
+    limit: int = Field(default=10, ge=1, le=100)
+
+
+class FoundRecipient(Tolerant):
+    ids: list[int]
+
+
+class DescribeRecipient(Tolerant):
+    """What was written to a person about these submissions: to their address by mail, to the phones of the parties that they
+    are (``submitter_ids``). ``others``: also mails that are about no submission, the latest ``MOST_OTHERS`` of them."""
+
+    email: str
+    submission_ids: list[int] = Field(max_length=200)
+    submitter_ids: list[int] = Field(default_factory=list)
+    others: bool = False
+
+
+MOST_OTHERS = 1_000
+
+
+class WrittenMessage(Tolerant):
+    """A mail or a message to a phone (``channel``: ``email``, ``sms``). ``state`` as of Mail. ``subject`` None to a phone."""
+
+    channel: str
+    kind: str
+    to: str
+    subject: str | None = None
+    state: str
+    submission_id: int | None = None
+    created_at: Moment
+    sent_at: Moment | None = None
+
+
+class WrittenMessages(Tolerant):
+    """In the order in which they were written."""
+
+    data: list[WrittenMessage]
+
+
 LIST = Rpc("notifications", "list", ListMails, Page[Mail])
 GET = Rpc("notifications", "get", GetMail, MailText)
 LIST_PHONE_MESSAGES = Rpc("notifications", "list_phone_messages", ListMails, Page[PhoneMessage])
+FIND_RECIPIENT = Rpc("notifications", "find_recipient", FindRecipient, FoundRecipient, timeout=60)
+RECIPIENT = Rpc("notifications", "recipient", DescribeRecipient, WrittenMessages, timeout=30)

@@ -173,6 +173,37 @@ class ResendDelivery(Tolerant):
     id: int
 
 
+class DescribeTold(Tolerant):
+    """Which events about these submissions name a person, and whom they were told."""
+
+    email: str
+    submission_ids: list[int] = Field(max_length=200)
+
+
+class ToldReceiver(Tolerant):
+    """``state`` as of Delivery."""
+
+    webhook_id: int
+    url: str
+    state: str
+
+
+class ToldOfPerson(Tolerant):
+    """An event that names the person, with those who were, or are to be, told by a webhook."""
+
+    submission_id: int
+    event_id: str
+    event_type: str
+    timestamp: Moment
+    receivers: list[ToldReceiver]
+
+
+class ToldOfPersons(Tolerant):
+    """In the order in which they happened."""
+
+    data: list[ToldOfPerson]
+
+
 GET = Rpc("webhooks", "get", GetWebhook, Webhook)
 LIST = Rpc("webhooks", "list", ListWebhooks, Page[Webhook])
 CREATE = Rpc("webhooks", "create", CreateWebhook, Webhook)
@@ -186,3 +217,4 @@ DELIVERIES = Rpc("webhooks", "deliveries", ListDeliveries, Page[Delivery])
 REPLACE_SECRET = Rpc("webhooks", "replace_secret", ReplaceSecret, Webhook)
 REPLAY = Rpc("webhooks", "replay", ReplayEvents, Replayed)
 RESEND = Rpc("webhooks", "resend", ResendDelivery, Delivery)
+TOLD_OF_PERSON = Rpc("webhooks", "told_of_person", DescribeTold, ToldOfPersons, timeout=30)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import invalid, not_found
 from contracts.events import MailedFile
+from contracts.formats.mentions import LIKE_ESCAPE, like_pattern, mailbox
 from contracts.rpc import notifications as rpc
 from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import LARGEST_ID, page, stored_id
@@ -15,6 +16,7 @@ from contracts.types import Page, Pagination
 from services.notifications.messages.composing import file_name
 from services.notifications.models import KnownAdmins, MailRow, PhoneMessageRow
 
+_AT_ONCE = 200
 STATES = {"due": "pending", "done": "sent", "parked": "failed"}
 
 
@@ -54,6 +56,63 @@ def _page(session: Session, model: Any, request: rpc.ListMails) -> tuple[list[An
     rows = page(session, request, [Listing(model.__table__, exact=mine)], sa.select(model))
     shown = [row for (row,) in rows]
     return shown, Pagination.of([row.id for row in shown])
+
+
+def recipient(session: Session, request: rpc.FindRecipient) -> rpc.FoundRecipient:
+    """List the submissions about which somebody was written to at this address."""
+    found, after, wanted = list[int](), request.after, mailbox(request.email)
+    while len(found) < request.limit:
+        candidates = (
+            sa.select(MailRow.submission_id).where(MailRow.submission_id > after, *_to(request.email)).distinct()
+        )
+        of_some = session.scalars(candidates.order_by(MailRow.submission_id).limit(_AT_ONCE))
+        numbers = [number for number in of_some if number is not None]
+        addresses = sa.select(MailRow.submission_id, MailRow.to_address).where(MailRow.submission_id.in_(numbers))
+        rows = session.execute(addresses.where(*_to(request.email)))
+        written_to = {number for number, address in rows if mailbox(address) == wanted}
+        found += [number for number in numbers if number in written_to]
+        if len(numbers) < _AT_ONCE:
+            break
+        after = numbers[-1]
+    return rpc.FoundRecipient(ids=found[: request.limit])
+
+
+def written(session: Session, request: rpc.DescribeRecipient) -> rpc.WrittenMessages:
+    """What was written to a person about submissions, and the latest of what is about none."""
+    to_them = sa.select(MailRow).where(*_to(request.email))
+    mails_found = list(session.scalars(to_them.where(MailRow.submission_id.in_(request.submission_ids))))
+    if request.others:
+        latest = to_them.where(MailRow.submission_id.is_(None)).order_by(MailRow.id.desc())
+        mails_found += session.scalars(latest.limit(rpc.MOST_OTHERS))
+    phones = sa.select(PhoneMessageRow).where(
+        PhoneMessageRow.erased_at.is_(None),
+        PhoneMessageRow.submission_id.in_(request.submission_ids),
+        PhoneMessageRow.submitter_id.in_(request.submitter_ids),
+    )
+    wanted = mailbox(request.email)
+    messages = [
+        _written("email", row, row.to_address, row.subject) for row in mails_found if mailbox(row.to_address) == wanted
+    ]
+    messages += [_written("sms", row, row.to_phone) for row in session.scalars(phones)]
+    return rpc.WrittenMessages(data=sorted(messages, key=lambda message: message.created_at))
+
+
+def _to(email: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """Say which mails may be to this address: what its case makes of letters beyond ASCII is compared afterwards."""
+    return MailRow.erased_at.is_(None), MailRow.to_address.ilike(like_pattern(email), escape=LIKE_ESCAPE)
+
+
+def _written(channel: str, row: MailRow | PhoneMessageRow, to: str, subject: str | None = None) -> rpc.WrittenMessage:
+    return rpc.WrittenMessage(
+        channel=channel,
+        kind=row.kind,
+        to=to,
+        subject=subject,
+        state=STATES[row.state],
+        submission_id=row.submission_id,
+        created_at=row.created_at,
+        sent_at=row.finished_at if row.state == "done" else None,
+    )
 
 
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:

@@ -138,6 +138,14 @@ class NotificationsService:
     def list_phone_messages(self, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:
         return self.context.database.read(queries.phone_messages, request)
 
+    @handles(rpc.FIND_RECIPIENT)
+    def find_recipient(self, request: rpc.FindRecipient) -> rpc.FoundRecipient:
+        return self.context.database.read(queries.recipient, request)
+
+    @handles(rpc.RECIPIENT)
+    def recipient(self, request: rpc.DescribeRecipient) -> rpc.WrittenMessages:
+        return self.context.database.read(queries.written, request)
+
     @handles(health.PING["notifications"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import invalid, not_found
+from contracts.formats.mentions import places
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import for_update
 from contracts.runtime.data.lists.page import LARGEST_ID, LARGEST_PAGE
@@ -136,6 +137,35 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
 def feed_end(session: Session) -> rpc.FeedEnd:
     """Tell the position of the last event of the log, which only rises."""
     return rpc.FeedEnd(sequence=session.scalar(sa.select(sa.func.max(LoggedEvent.position))) or 0)
+
+
+def told_of_person(session: Session, request: rpc.DescribeTold) -> rpc.ToldOfPersons:
+    """The events about submissions whose body names the address, with their deliveries; tests are no events."""
+    subjects = [f"submission:{number}" for number in request.submission_ids]
+    events_found = [
+        event
+        for event in session.scalars(
+            sa.select(LoggedEvent).where(LoggedEvent.subject.in_(subjects)).order_by(LoggedEvent.position)
+        )
+        if next(places(json.loads(event.body), request.email), None) is not None
+    ]
+    told: dict[int, list[rpc.ToldReceiver]] = {event.position: [] for event in events_found}
+    of_them = sa.select(Delivery, Webhook.url).join(Webhook, Webhook.id == Delivery.webhook_id)
+    of_them = of_them.where(Delivery.position.in_(told), Delivery.test.is_(False)).order_by(Delivery.id)
+    for row, url in session.execute(of_them):
+        told[row.position].append(rpc.ToldReceiver(webhook_id=row.webhook_id, url=url, state=row.outcome or "pending"))
+    return rpc.ToldOfPersons(
+        data=[
+            rpc.ToldOfPerson(
+                submission_id=int(event.subject.partition(":")[2]),
+                event_id=event.event_id,
+                event_type=event.event_type,
+                timestamp=event.recorded_at,
+                receivers=told[event.position],
+            )
+            for event in events_found
+        ]
+    )
 
 
 def _close_until(session: Session, now: datetime) -> datetime:

@@ -85,6 +85,10 @@ class WebhooksService:
     def replace_secret(self, request: rpc.ReplaceSecret) -> Webhook:
         return self.context.database.write(commands.replace_secret, request, now())
 
+    @handles(rpc.TOLD_OF_PERSON)
+    def told_of_person(self, request: rpc.DescribeTold) -> rpc.ToldOfPersons:
+        return self.context.database.read(queries.told_of_person, request)
+
     @handles(health.PING["webhooks"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()

@@ -100,6 +100,12 @@ def active_actor_with(session: Session, email: str) -> Actor | None:
     return None if user_id is None else active_actor(session, user_id)
 
 
+def user_with(session: Session, email: str) -> dict[str, Any] | None:
+    """The user with this address, archived or not; None when there is none."""
+    found = session.scalar(sa.select(User).where(User.email_key == domain.email_key(email)).order_by(User.id).limit(1))
+    return None if found is None else public_user(found)
+
+
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
     """An actor of the columns of a user."""
     name = f"{first_name} {last_name or ''}".strip()

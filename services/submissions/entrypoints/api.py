@@ -3,6 +3,7 @@
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.submissions import erasures as erasures_rpc
+from contracts.rpc.submissions import people as people_rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
@@ -13,7 +14,7 @@ from services.submissions.commands.signing import returning
 from services.submissions.documents import Documents, field_boxes
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning.preparing import adopted
-from services.submissions.reading import erasures, queries
+from services.submissions.reading import erasures, people, queries
 from services.submissions.storage.access import require_writer
 
 
@@ -56,6 +57,14 @@ class Api(Entrypoints):
     def erasure_receipt(self, query: erasures_rpc.GetErasure) -> erasures_rpc.SignedErasure:
         refuse_impossible_ids(query, id="Erasure")
         return self._look_up(erasures.receipt, query)
+
+    @handles(people_rpc.FIND_PERSON)
+    def find_person(self, query: people_rpc.FindPerson) -> people_rpc.FoundPerson:
+        return self.context.database.read(people.find, query)
+
+    @handles(people_rpc.PERSON)
+    def person(self, query: people_rpc.DescribePerson) -> people_rpc.PersonInSubmissions:
+        return self._read(people.describe, query)
 
     @handles(rpc.DOCUMENTS)
     def documents(self, query: rpc.GetDocuments) -> SubmissionDocuments:

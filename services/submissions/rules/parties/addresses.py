@@ -1,7 +1,6 @@
 """E-mail addresses, telephone numbers, names and URLs that API users give: refused when wrong, never 'corrected'."""
 
 import re
-import string
 import unicodedata
 from email.utils import parseaddr
 
@@ -9,11 +8,12 @@ import phonenumbers
 
 from contracts.fields.preferences import MOST_ADDRESSES
 from contracts.fields.rules import LONGEST_NAME
+from contracts.formats import mentions
 from contracts.formats.email_address import NOT_AN_EMAIL, is_email
 from contracts.formats.phone_number import in_e164
 from contracts.formats.web_url import NOT_A_URL, is_web_url
 
-_A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+mailbox = mentions.mailbox
 _SEPARATOR = re.compile(r"[,;]")
 _TURNING = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")
 
@@ -34,12 +34,6 @@ def email(raw: str) -> str:
     if not is_email(text):
         raise BadAddress(NOT_AN_EMAIL)
     return text
-
-
-def mailbox(address: str | None) -> str:
-    """Return what tells mailboxes apart: of A to Z the case does not count. Nothing else is folded: ``straße.de`` and
-    ``strasse.de`` are two domains, and who reads the mail of one has proved nothing of the other."""
-    return (address or "").strip().translate(_A_TO_Z)
 
 
 def emails(raw: str) -> list[str]:

@@ -1,0 +1,66 @@
+"""Everything about one person (docs/privacy.md): each service is asked for what it holds, and the answers are put together."""
+
+import asyncio
+from typing import Any
+
+from contracts.errors import invalid
+from contracts.formats.email_address import NOT_AN_EMAIL, is_email
+from contracts.rpc import notifications, webhooks
+from contracts.rpc.submissions import people as rpc
+from contracts.types import Pagination
+from services.gateway.accounts import queries
+from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http.exchange import Exchange
+
+LARGEST_ID = 2**63 - 1
+MOST_SUBMISSIONS = 100
+"""On a page. What is asked for above that is cut, as of other lists."""
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    """A page, by submission; what is about none is on the first one."""
+    email, after = exchange.arguments["email"].strip(), exchange.arguments.get("after") or 0
+    if not is_email(email):
+        raise invalid(f"email {NOT_AN_EMAIL}", "email", NOT_AN_EMAIL)
+    ids = await _submissions(context, exchange, email, min(after, LARGEST_ID))
+    found = await context.ask(rpc.PERSON, exchange, email=email, ids=ids)
+    submissions = found["data"]
+    parties = [party["submitter"]["id"] for submission in submissions for party in submission["parties"]]
+    messages, told, user = await asyncio.gather(
+        context.ask(
+            notifications.RECIPIENT,
+            exchange,
+            email=email,
+            submission_ids=ids,
+            submitter_ids=parties,
+            others=not after,
+        ),
+        context.ask(webhooks.TOLD_OF_PERSON, exchange, email=email, submission_ids=ids),
+        context.in_thread(context.database.read, queries.user_with, email),
+    )
+    shown = {submission["id"] for submission in submissions}
+    return {
+        "email": email,
+        "user": None if after else user,
+        "data": [
+            {**submission, "messages": _of(messages, submission["id"]), "told": _of(told, submission["id"])}
+            for submission in submissions
+        ],
+        "messages": [message for message in messages["data"] if message["submission_id"] not in shown],
+        "pagination": Pagination.of(ids).model_dump(mode="json"),
+    }
+
+
+async def _submissions(context: GatewayContext, exchange: Exchange, email: str, after: int) -> list[int]:
+    """The next submissions that name the person, or about which they were written to."""
+    limit = min(exchange.arguments.get("limit") or 10, MOST_SUBMISSIONS)
+    chosen = {"email": email, "after": after, "limit": limit}
+    answers = await asyncio.gather(
+        context.ask(rpc.FIND_PERSON, exchange, **chosen),
+        context.ask(notifications.FIND_RECIPIENT, exchange, **chosen),
+    )
+    return sorted({number for answer in answers for number in answer["ids"]})[:limit]
+
+
+def _of(answer: dict[str, Any], submission_id: int) -> list[dict[str, Any]]:
+    return [each for each in answer["data"] if each["submission_id"] == submission_id]
