@@ -313,6 +313,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     Query(latest("countersign_retention_due"), "to be deleted"),
                     Query(latest("countersign_retention_held"), "held"),
+                    Query(latest("countersign_erasures_open"), "deleted, without a receipt yet"),
                 ),
             ),
             Panel(

@@ -1,11 +1,15 @@
 """Submissions (specification 4.3)."""
 
+import base64
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
+from contracts.evidence.statements import SIGNATURE
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
+from contracts.rpc.submissions import erasures
 from services.gateway.accounts import providers
 from services.gateway.accounts.providers import Providers
 from services.gateway.api.requests import bulk, files
@@ -200,6 +204,21 @@ async def _evidence(context: GatewayContext, exchange: Exchange, *, after: int) 
     request = rpc.GetEvidence(actor=actor(exchange), id=exchange.arguments["id"], after=after)
     page: rpc.Evidence = await context.bus.call_async(rpc.EVIDENCE, request)
     return page
+
+
+async def erasure(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(erasures.ERASURE, exchange, **exchange.arguments)
+
+
+async def erasure_receipt(context: GatewayContext, exchange: Exchange) -> Any:
+    """The receipt or its signature, byte for byte: what is canonical JSON is written again as it was."""
+    number = exchange.arguments["id"]
+    request = erasures.GetErasure(actor=actor(exchange), id=number)
+    signed: erasures.SignedErasure = await context.bus.call_async(erasures.ERASURE_RECEIPT, request)
+    if exchange.arguments.get("format") != "p7s":
+        return json.loads(signed.text)
+    data = base64.b64decode(signed.signature)
+    return Download(SIGNATURE, f"erasure-{number}.p7s", len(data), iter([data]))
 
 
 async def seal(context: GatewayContext, exchange: Exchange) -> Any:

@@ -253,6 +253,12 @@ CASES = [
             f"countersign_batch_rows_pending{{{PROCESS}}}": "7x30",
         },
     ),
+    Case(
+        "CountersignErasureUnconfirmed",
+        "3h",
+        {f"countersign_erasure_oldest_seconds{{{PROCESS}}}": "0+60x180"},
+        {f"countersign_erasure_oldest_seconds{{{PROCESS}}}": "0+60x100 0x80"},
+    ),
     rising("CountersignSealsDiffer", "rendering_seals_differing_total", "", first=False),
     Case(
         "CountersignUnavailable",

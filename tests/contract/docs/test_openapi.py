@@ -25,7 +25,7 @@ from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_S
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
 BY_ID = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
-FILES = {"application/zip", "text/csv"}
+FILES = {"application/zip", "text/csv", "application/pkcs7-signature"}
 OWN = {"account", "keys", "users"}
 """Resources that the gateway has itself: no service can be away."""
 

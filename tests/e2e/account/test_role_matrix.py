@@ -84,6 +84,7 @@ MATRIX: dict[str, Row] = {
     "account.update": Row(ADMINS, lambda _: {"name": None}),
     "account.test_certsign": Row(ADMINS, done=422),
     "account.dutystamps": Row(ADMINS),
+    "people.get": Row(ADMINS),
     "users.current": Row(EVERYBODY),
     "users.search": Row(ADMINS),
     "users.create": Row(ADMINS, lambda _: {"email": f"{uuid.uuid4().hex}@example.com", "role": "viewer"}, 201),
@@ -132,6 +133,9 @@ MATRIX: dict[str, Row] = {
     "submissions.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(HANDLE_SUBMISSION),
     "submissions.evidence": Row(HANDLE_SUBMISSION, done=422),
+    # Who sees the submission sees the erasure, when it was erased: tests/contract/submissions/test_erasures.py.
+    "submissions.erasure": Row(READ_SUBMISSION, done=404),
+    "submissions.erasure_receipt": Row(READ_SUBMISSION, done=404),
     "submissions.seal": Row(HANDLE_SUBMISSION, done=422),
     "submissions.send_again": Row(HANDLE_SUBMISSION, lambda _: {"sign_again": []}, done=422),
     "submissions.dutystamp": Row(HANDLE_SUBMISSION, done=422),
@@ -204,7 +208,7 @@ class World:
         return {**made, "owner": owner}
 
     def path(self, operation: specification.Operation, record: dict[str, Any]) -> str:
-        path = operation.path.replace("{delivery_id}", str(2**60))
+        path = operation.path.replace("{delivery_id}", str(2**60)).replace("{email}", "s@example.com")
         kind = {"form": "form.completed", "submission": "submission.completed"}
         path = path.replace("{type}", kind.get(operation.id.partition(".")[2], ""))
         if "{id}" not in path:

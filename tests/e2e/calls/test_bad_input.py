@@ -163,6 +163,7 @@ def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
 def located(path: str, ids: dict[str, Any]) -> str:
     resource = path.split("/")[2]
     path = path.replace("{id}", str(ids.get(resource))).replace("{delivery_id}", "1").replace("{key_id}", ids["key"])
+    path = path.replace("{email}", "ann@example.com")
     return path.replace("{type}", "form.completed" if "/form/" in path else "submission.completed")
 
 

@@ -19,6 +19,7 @@ NEEDED = {
         templates.search templates.get templates.schema templates.evaluate templates.submissions
         submissions.search submissions.get submissions.events submissions.documents submissions.evidence
         batches.search batches.get batches.rows batches.results
+        submissions.erasure submissions.erasure_receipt
         submitters.search submitters.get tools.merge tools.verify events.feed events.form events.submission
     """,
     "send": """
@@ -39,7 +40,7 @@ NEEDED = {
     "admin": """
         users.search users.create users.get users.update users.remove users.api_key users.rotate_api_key
         keys.search keys.create keys.update keys.remove
-        account.get account.update account.test_certsign account.dutystamps
+        account.get account.update account.test_certsign account.dutystamps people.get
     """,
 }
 """Written once more by hand: to move an operation to another scope is a decision, no slip."""

@@ -41,7 +41,7 @@ def keys(gateway: Gateway) -> dict[Scope, str]:
 
 def path(operation: specification.Operation) -> str:
     kind = {"events.form": "form.completed", "events.submission": "submission.completed"}.get(operation.id, "")
-    given = {"{id}": "424242", "{delivery_id}": "1", "{key_id}": "0" * 16, "{type}": kind}
+    given = {"{id}": "424242", "{delivery_id}": "1", "{key_id}": "0" * 16, "{type}": kind, "{email}": "ann@example.com"}
     made = operation.path
     for name, value in given.items():
         made = made.replace(name, value)

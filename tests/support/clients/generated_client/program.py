@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from countersign_client import AuthenticatedClient, Client
-from countersign_client.api.account import account_dutystamps, account_get, account_test_certsign, account_update
+from countersign_client.api.account import (
+    account_dutystamps,
+    account_get,
+    account_test_certsign,
+    account_update,
+    people_get,
+)
 from countersign_client.api.batches import (
     batches_cancel,
     batches_create,
@@ -40,6 +46,8 @@ from countersign_client.api.submissions import (
     submissions_documents,
     submissions_dutystamp,
     submissions_emails,
+    submissions_erasure,
+    submissions_erasure_receipt,
     submissions_events,
     submissions_evidence,
     submissions_get,
@@ -90,6 +98,7 @@ from countersign_client.api.webhooks import (
     webhooks_update,
 )
 from countersign_client.models import (
+    AboutPerson,
     Account,
     AccountChange,
     ApiKey,
@@ -561,6 +570,11 @@ def refused(client: AuthenticatedClient, url: str, submission: Submission) -> No
     assert told(users_current.sync_detailed(client=stranger), Error).code is ErrorCode.UNAUTHENTICATED
     assert told(account_test_certsign.sync_detailed(client=client), Error).code is ErrorCode.INVALID
     assert told(account_dutystamps.sync_detailed(client=client), BoughtDutystampPage).pagination.count == 0
+    person = told(people_get.sync_detailed("seller@example.com", client=client), AboutPerson)
+    assert person.data[0].parties[0].submitter.email == "seller@example.com"
+    assert told(submissions_erasure.sync_detailed(submission.id, client=client), Error).code is ErrorCode.NOT_FOUND
+    no_receipt = submissions_erasure_receipt.sync_detailed(submission.id, client=client)
+    assert told(no_receipt, Error).code is ErrorCode.NOT_FOUND
     for operation in (submissions_dutystamp, submissions_certsign, submissions_seal):
         assert told(operation.sync_detailed(submission.id, client=client), Error).code is ErrorCode.INVALID
     not_returned = submissions_send_again.sync_detailed(submission.id, client=client, body=SendAgain(sign_again=[]))
