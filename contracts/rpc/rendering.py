@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from contracts.blobs import BlobRef
+from contracts.detection import DetectedField
 from contracts.evidence.manifest import Manifest
 from contracts.evidence.statements import Parts, Statement
 from contracts.fields.boxes import FieldBox
@@ -44,6 +45,22 @@ class TagField(FieldContent):
     role: str | None = None
     condition: str | None = None
     areas: list[Area] = Field(default_factory=list)
+
+
+class DetectFields(Tolerant):
+    """Look for the places of a PDF (of ``PreparedDocument.file``) that are there to be filled in. No field is proposed where an
+    area is ``taken``. ``keep``: the answer is kept to be given again, as pictures of pages are."""
+
+    file: BlobRef
+    taken: list[Area] = Field(default_factory=list)
+    keep: bool = False
+
+
+class DetectedFields(Tolerant):
+    """The proposals in the order of reading. ``report``: pages that were not looked at, and why."""
+
+    fields: list[DetectedField]
+    report: list[Notice] = Field(default_factory=list)
 
 
 class PreparePdf(Tolerant):
@@ -572,6 +589,7 @@ class ListStamps(PageRequest):
 
 PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
 PREPARE_DOCX = Rpc("rendering", "prepare_docx", PrepareDocx, PreparedDocument, timeout=75)
+DETECT_FIELDS = Rpc("rendering", "detect_fields", DetectFields, DetectedFields, timeout=60)
 PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
 READ_TEXT = Rpc("rendering", "read_text", ReadText, BlobRef, timeout=25)
 DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, TypeAdapter, ValidationInfo
 
+from contracts.detection import DetectedField
 from contracts.fields.boxes import FieldBox
 from contracts.rpc.rendering import (
     CheckValues,
@@ -25,7 +26,7 @@ from contracts.rpc.rendering import (
     Verification,
     VerifiedSignature,
 )
-from contracts.types import FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import Area, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.rules.stamps import FileToStamp
 
@@ -265,11 +266,28 @@ class PrepareHtml:
     today: date
 
 
+@dataclass(frozen=True)
+class DetectFields:
+    """``data`` is a PDF that was prepared; no field is proposed where an area is ``taken``."""
+
+    data: File
+    taken: Sequence[Area] = ()
+
+
+@dataclass(frozen=True)
+class Detected:
+    """``report``: pages that were not looked at, and why."""
+
+    fields: list[DetectedField]
+    report: list[Notice] = field(default_factory=list)
+
+
 PREPARE_PDF = Task("prepare_pdf", PreparePdf, Prepared)
 PREPARE_DOCX = Task("prepare_docx", PrepareDocx, ReadyDocx)
 CONVERT = Task("convert", OneFile, OneFile)
 EXTERNAL_URLS = Task("external_urls", ExternalUrls, list[str])
 PREPARE_HTML = Task("prepare_html", PrepareHtml, Prepared)
+DETECT_FIELDS = Task("detect_fields", DetectFields, Detected)
 
 
 # --- sealing --------------------------------------------------------------------------------------------------------------

@@ -168,6 +168,26 @@ class RenderingService:
             update={"file": self._copy(document.file), "original": self._copy(document.original)}
         )
 
+    @handles(rpc.DETECT_FIELDS)
+    def detect_fields(self, request: rpc.DetectFields) -> rpc.DetectedFields:
+        """Propose fields. The same file gives the same ones, so they can be kept: pictures of all pages ask for them."""
+
+        def detected() -> rpc.DetectedFields:
+            found = self.context.renderer.detect_fields(self._fetch(request.file), request.taken)
+            return rpc.DetectedFields(fields=found.fields, report=found.report)
+
+        if not request.keep:
+            return detected()
+        taken = [area.model_dump(mode="json", exclude={"attachment_uuid", "option"}) for area in request.taken]
+        digest = domain.digest_of({"file": request.file.sha256, "taken": taken, "rules": domain.DETECTION_RULES})
+        stored = self.context.results.get(
+            "fields",
+            digest,
+            lambda: FreshResult(detected().model_dump(mode="json")),
+            sources=[request.file.sha256],
+        )
+        return rpc.DetectedFields.model_validate(stored)
+
     # --- pictures and text
 
     @handles(rpc.DRAW_PAGE)

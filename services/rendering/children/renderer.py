@@ -25,7 +25,7 @@ from contracts.rpc.rendering import (
 )
 from contracts.runtime.bus import caller
 from contracts.runtime.monitoring import observe
-from contracts.types import FieldDefinition, FieldType
+from contracts.types import Area, FieldDefinition, FieldType
 from services.rendering import protocol
 from services.rendering.children.pool import (
     Busy,
@@ -109,6 +109,10 @@ class Renderer:
         """``today`` is what header and footer say where they ask for it."""
         request = protocol.PrepareHtml(html, header, footer, size, name, self._limits, assets, today)
         return self._hostile(protocol.PREPARE_HTML, request)
+
+    def detect_fields(self, data: bytes, taken: Sequence[Area]) -> protocol.Detected:
+        """Return which fields a prepared PDF has places for that are not ``taken``."""
+        return self._hostile(protocol.DETECT_FIELDS, protocol.DetectFields(data, taken))
 
     # --- sealing
 

@@ -134,6 +134,15 @@ def prepare_html(request: protocol.PrepareHtml) -> Prepared:
     return replace(prepared, fields=[*fields, *prepared.fields], report=[*report, *prepared.report], converted=data)
 
 
+@protocol.DETECT_FIELDS.done_by
+def detect_fields(request: protocol.DetectFields) -> protocol.Detected:
+    """Propose fields for the lines and boxes of a PDF."""
+    from services.rendering.jobs.detection.detecting import detect
+
+    fields, report = detect(request.data, request.taken)
+    return protocol.Detected(fields, report)
+
+
 def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Notice]:
     """Fill, seal with a throw-away key, verify and read back, exactly as it will be done for real. Raises Refused with the
     reason: a file that cannot be sealed is refused now, not when everybody has signed. Notices are about signatures that

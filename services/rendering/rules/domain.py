@@ -27,6 +27,9 @@ ARCHIVE_SCHEDULE = (
 LEVELS = ("B-B", "B-T", "B-LT", "B-LTA")
 """PAdES baseline levels (EN 319 142-1), from the weakest on."""
 
+DETECTION_RULES = 1
+"""Raised when other fields are detected than before: what was kept is then detected anew."""
+
 WAITING = "waiting"
 """The state of a seal job that waits for a provider: nothing of it is due until that is done."""
 

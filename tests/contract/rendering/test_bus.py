@@ -45,6 +45,7 @@ from deploy.rabbitmq import PrivateBroker
 from services.rendering.models import CertsignJob, Result, SealJob
 from tests.chaos.lost_answers import by_csc
 from tests.support.files.pdf_files import document, encrypted, flate_bomb, line, signed
+from tests.support.files.plain_forms import WORDINGS, drawn_agreement, expected
 from tests.support.rendering import drawing
 from tests.support.rendering.providers.certificates_at_providers import root_of
 from tests.support.rendering.providers.provider_suite import what_was_signed
@@ -235,6 +236,22 @@ def test_html_becomes_a_document(service: Running) -> None:
     assert one.file.sha256 == again.file.sha256, "laid out once"
     assert one.file.key != again.file.key, "each owner has their own copy"
     assert service.blobs.get(one.original).startswith(b"%PDF")
+
+
+def test_fields_of_a_plain_document_are_detected_in_a_child(service: Running) -> None:
+    prepared = service.prepare(drawn_agreement(WORDINGS["en"]))
+    request = rendering.DetectFields(file=prepared.file)
+    before = service.results()
+    found = service.client.call(rendering.DETECT_FIELDS, request)
+    assert (len(found.fields), found.report) == (len(expected(WORDINGS["en"])), [])
+    assert service.results() == before, "what is only asked once is not kept"
+    keeping = request.model_copy(update={"keep": True})
+    kept = [service.client.call(rendering.DETECT_FIELDS, keeping) for _ in range(2)]
+    assert kept == [found, found]
+    assert service.results() == before + 1
+    taken = [area for field in found.fields[1:] for area in field.areas]
+    rest = service.client.call(rendering.DETECT_FIELDS, keeping.model_copy(update={"taken": taken}))
+    assert rest.fields == found.fields[:1]
 
 
 def test_pictures_in_html_come_through_the_guarded_way_out(service: Running) -> None:

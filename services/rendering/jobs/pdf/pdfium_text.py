@@ -25,25 +25,25 @@ Box = tuple[float, float, float, float]
 """(left, bottom, right, top); plain, because a page has hundreds."""
 
 
-def _fast(function: Any, result: Any, *arguments: Any) -> Any:
+def fast(function: Any, result: Any, *arguments: Any) -> Any:
     """The same function of pdfium with plain addresses for its pointers: they are called for each line of each page, and
     pypdfium2's typed pointers double what a call costs."""
     return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
 _address, _int = ctypes.c_void_p, ctypes.c_int
-_get_origin = _fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
-_get_index = _fast(pdfium_raw.FPDFText_GetCharIndexFromTextIndex, _int, _address, _int)
-_get_loose_box = _fast(pdfium_raw.FPDFText_GetLooseCharBox, _int, _address, _int, _address)
-_get_char_box = _fast(pdfium_raw.FPDFText_GetCharBox, _int, _address, _int, *[_address] * 4)
-_get_text_object = _fast(pdfium_raw.FPDFText_GetTextObject, _address, _address, _int)
-_get_angle = _fast(pdfium_raw.FPDFText_GetCharAngle, ctypes.c_float, _address, _int)
-_is_generated = _fast(pdfium_raw.FPDFText_IsGenerated, _int, _address, _int)
-_count_rectangles = _fast(pdfium_raw.FPDFText_CountRects, _int, _address, _int, _int)
-_get_rectangle = _fast(pdfium_raw.FPDFText_GetRect, _int, _address, _int, *[_address] * 4)
-_get_object = _fast(pdfium_raw.FPDFPage_GetObject, _address, _address, _int)
-_get_type = _fast(pdfium_raw.FPDFPageObj_GetType, _int, _address)
-_get_bounds = _fast(pdfium_raw.FPDFPageObj_GetBounds, _int, _address, *[_address] * 4)
+_get_origin = fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
+_get_index = fast(pdfium_raw.FPDFText_GetCharIndexFromTextIndex, _int, _address, _int)
+_get_loose_box = fast(pdfium_raw.FPDFText_GetLooseCharBox, _int, _address, _int, _address)
+_get_char_box = fast(pdfium_raw.FPDFText_GetCharBox, _int, _address, _int, *[_address] * 4)
+_get_text_object = fast(pdfium_raw.FPDFText_GetTextObject, _address, _address, _int)
+_get_angle = fast(pdfium_raw.FPDFText_GetCharAngle, ctypes.c_float, _address, _int)
+_is_generated = fast(pdfium_raw.FPDFText_IsGenerated, _int, _address, _int)
+_count_rectangles = fast(pdfium_raw.FPDFText_CountRects, _int, _address, _int, _int)
+_get_rectangle = fast(pdfium_raw.FPDFText_GetRect, _int, _address, _int, *[_address] * 4)
+_get_object = fast(pdfium_raw.FPDFPage_GetObject, _address, _address, _int)
+_get_type = fast(pdfium_raw.FPDFPageObj_GetType, _int, _address)
+_get_bounds = fast(pdfium_raw.FPDFPageObj_GetBounds, _int, _address, *[_address] * 4)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from services.rendering.jobs.tags import values
 from services.rendering.jobs.tags.values import clean
 
 _NOT_OFFERED = {"kba": "the type “kba” is not known here: questions about a signer's past (KBA) are not offered"}
-_EMAIL_PATTERN = r"[^@\s]+@[^@\s]+\.[^@\s]+"
+EMAIL_PATTERN = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 GROUPS = (FieldType.RADIO, FieldType.MULTIPLE)
 
 
@@ -162,7 +162,7 @@ def _finish(parsed: ParsedTag, word: str) -> None:
         tag.readonly = True
         tag.default_value = "{{date}}"
     if word == "email":
-        tag.validation.setdefault("pattern", _EMAIL_PATTERN)
+        tag.validation.setdefault("pattern", EMAIL_PATTERN)
     if parsed.option is not None and "type" in parsed.said and tag.type not in GROUPS:
         parsed.remarks.append("“option” only belongs to radio and multiple fields and was left out")
         parsed.option = None
