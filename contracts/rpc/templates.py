@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from contracts.blobs import BlobRef
+from contracts.detection import SURE, Detection
 from contracts.dry_run import DryRun
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc
@@ -83,6 +84,7 @@ class Intake(Tolerant):
     """Documents as they are sent in: either ``documents`` or ``html_documents``.
 
     ``docx``: files may be Word documents, too. ``docx_variables`` fill their placeholders; None leaves them for later.
+    ``detect_fields``: places to fill in that have no field become fields, those of ``min_confidence`` at least.
     """
 
     docx: bool = False
@@ -90,6 +92,8 @@ class Intake(Tolerant):
 
     flatten: bool = False
     remove_tags: bool = True
+    detect_fields: bool = False
+    min_confidence: float = Field(default=SURE, ge=0, le=1)
     documents: list[DocumentInput] = Field(default_factory=list)
     html_documents: list[HtmlDocumentInput] = Field(default_factory=list)
 
@@ -285,20 +289,23 @@ class TemplateSnapshot(Tolerant):
 
 
 class GetFieldBoxes(Tolerant):
-    """For whoever has a signed link to the document's pictures: no actor is asked for."""
+    """For whoever has a signed link to the document's pictures: no actor is asked for. ``detected``: not the fields that are
+    there, but those that are proposed."""
 
     id: int
     document_uuid: str
+    detected: bool = False
 
 
 CREATE = Rpc("templates", "create", CreateTemplate, Template, timeout=90)
 GET = Rpc("templates", "get", GetTemplate, Template)
+DETECT = Rpc("templates", "detect", GetTemplate, Detection, timeout=90)
 LIST = Rpc("templates", "list", ListTemplates, Page[Template])
 UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
 REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
 CLONE = Rpc("templates", "clone", CloneTemplate, Template)
 SHARED = Rpc("templates", "shared", GetSharedLink, TemplateSnapshot)
-FIELD_BOXES = Rpc("templates", "field_boxes", GetFieldBoxes, FieldBoxes)
+FIELD_BOXES = Rpc("templates", "field_boxes", GetFieldBoxes, FieldBoxes, timeout=60)
 FILL = Rpc("templates", "fill", FillTemplate, TemplateSnapshot, timeout=90)
 SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)
 MERGE = Rpc("templates", "merge", MergeTemplates, Template)

@@ -7,6 +7,9 @@ from contracts import links
 from contracts.blobs import BlobRef
 from services.templates.rules import names
 
+_SHORT = 3600
+"""Seconds. Incoming files are swept after a day."""
+
 
 @dataclass(frozen=True)
 class FileLinks:
@@ -24,6 +27,15 @@ class FileLinks:
         file_name = names.file_name(name).removesuffix(".pdf") + ".png"
         return self._url(links.FileLink(file.key, file.media_type, file_name, self.expires_at, 1, fields_of))
 
+    def to_detected(self, file: BlobRef, name: str, fields_of: links.FieldsOf, page: int) -> str:
+        """A picture of a page with the fields that are proposed for it drawn over it."""
+        return f"{self.to_preview(file, name, fields_of)}?page={page}&detected=true"
+
+    def to_picture(self, file: BlobRef, name: str, page: int) -> str:
+        """A picture that was drawn for this answer."""
+        file_name = f"{names.file_name(name).removesuffix('.pdf')}-{page}.png"
+        return self._url(links.FileLink(file.key, file.media_type, file_name, self.expires_at))
+
     def _url(self, link: links.FileLink) -> str:
         return links.url(self.base_url, self.secret, link)
 
@@ -38,6 +50,10 @@ class LinkMaker:
 
     def expiring(self, now: datetime) -> FileLinks:
         return FileLinks(self.base_url, self.secret, links.expiry_of_answers(now, self.ttl))
+
+    def short(self, now: datetime) -> FileLinks:
+        """Links to what is not kept: good for an hour at most."""
+        return FileLinks(self.base_url, self.secret, int(now.timestamp()) + min(self.ttl, _SHORT))
 
     def lasting(self) -> FileLinks:
         return FileLinks(self.base_url, self.secret, None)

@@ -61,12 +61,22 @@ def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot
     return _snapshot(row, _documents_of(session, [row.id])[row.id])
 
 
-def field_boxes(session: Session, request: rpc.GetFieldBoxes) -> FieldBoxes:
-    """Return where the fields are on a document, as it is now; for whoever has a link to its pictures."""
+def snapshot_for_link(session: Session, request: rpc.GetFieldBoxes) -> rpc.TemplateSnapshot:
+    """Return the template that a document is of; for whoever has a link to its pictures."""
+    return _snapshot(*_of_link(session, request))
+
+
+def _of_link(session: Session, request: rpc.GetFieldBoxes) -> tuple[Any, Sequence[Any]]:
     row = session.execute(_ROWS.where(_columns.id == request.id)).one_or_none()
     documents = _documents_of(session, [request.id])[request.id] if row is not None else []
     if row is None or request.document_uuid not in {document.uuid for document in documents}:
         raise not_found("Document")
+    return row, documents
+
+
+def field_boxes(session: Session, request: rpc.GetFieldBoxes) -> FieldBoxes:
+    """Return where the fields are on a document, as it is now; for whoever has a link to its pictures."""
+    row, documents = _of_link(session, request)
     fields = [FieldDefinition.model_validate(field) for field in row.fields]
     roles = [party["uuid"] for party in row.parties]
     return FieldBoxes(boxes=boxes.field_boxes(fields, roles, request.document_uuid, documents[0].uuid))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from contracts import events
+from contracts.detection import Detection
 from contracts.dry_run import DryRun
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError
@@ -23,8 +24,8 @@ from services.templates.access import require_writer
 from services.templates.commands import documents as document_commands
 from services.templates.commands import preferences, trying
 from services.templates.commands import templates as commands
-from services.templates.intake import composing, filling, preparing
-from services.templates.links import LinkMaker
+from services.templates.intake import composing, detecting, filling, preparing
+from services.templates.links import FileLinks, LinkMaker
 from services.templates.rules import domain
 from services.templates.settings import Settings
 
@@ -57,7 +58,9 @@ class TemplatesService:
             with trying.telling_of_names(command):
                 ready = self._prepared(command, trial=True)
             _throw_away(files, ready)
-            return self.context.database.look_up(trying.create, command, ready, self.context.settings.limits())
+            pictures = self._detector(self._links.short(now())).pictures(ready) if command.detect_fields else None
+            limits = self.context.settings.limits()
+            return self.context.database.look_up(trying.create, command, ready, limits, pictures)
 
     @handles(rpc.COMPOSE)
     def compose(self, command: rpc.ComposeDocuments) -> rpc.Composition:
@@ -85,6 +88,11 @@ class TemplatesService:
     @handles(rpc.GET)
     def get(self, request: rpc.GetTemplate) -> Template:
         return self.context.database.look_up(queries.template, request, self._links, now())
+
+    @handles(rpc.DETECT)
+    def detect(self, request: rpc.GetTemplate) -> Detection:
+        snapshot = self.context.database.look_up(queries.snapshot, request)
+        return self._detector(self._links.expiring(now())).of_template(snapshot)
 
     @handles(rpc.LIST)
     def list(self, request: rpc.ListTemplates) -> Page[Template]:
@@ -172,7 +180,10 @@ class TemplatesService:
 
     @handles(rpc.FIELD_BOXES)
     def field_boxes(self, request: rpc.GetFieldBoxes) -> FieldBoxes:
-        return self.context.database.look_up(queries.field_boxes, request)
+        if not request.detected:
+            return self.context.database.look_up(queries.field_boxes, request)
+        snapshot = self.context.database.look_up(queries.snapshot_for_link, request)
+        return self._detector(self._links.expiring(now())).boxes(snapshot, request.document_uuid)
 
     @handles(rpc.FILL)
     def fill(self, request: rpc.FillTemplate) -> rpc.TemplateSnapshot:
@@ -217,6 +228,9 @@ class TemplatesService:
 
     def _renderer(self, variables: dict[str, Any]) -> filling.Render:
         return filling.renderer(self.context.bus, self.context.blobs, variables)
+
+    def _detector(self, links: FileLinks) -> detecting.Detector:
+        return detecting.Detector(self.context.bus, links)
 
     @property
     def _joiner(self) -> composing.Joiner:

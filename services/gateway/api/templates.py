@@ -19,12 +19,19 @@ _CERTSIGN = "certsign_sign_enabled"
 _BREAKING = "refuse_breaking"
 
 
+_DETECTION = ("detect_fields", "min_confidence")
+
+
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.LIST, exchange, **filters(exchange))
 
 
 async def get(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+
+
+async def detected_fields(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.DETECT, exchange, id=exchange.arguments["id"])
 
 
 async def schema(context: GatewayContext, exchange: Exchange) -> Any:
@@ -69,7 +76,7 @@ def _evaluated(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     options = pick(body, *rpc.NewTemplateOptions.model_fields, "flatten", "remove_tags", _BREAKING)
-    common = {**options, **external_id(body)}
+    common = {**options, **external_id(body), **pick(exchange.arguments, *_DETECTION)}
     async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
@@ -77,14 +84,15 @@ async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     options = pick(body, *rpc.NewTemplateOptions.model_fields, "remove_tags", _BREAKING)
-    common = {**options, **external_id(body), "docx": True}
+    common = {**options, **external_id(body), **pick(exchange.arguments, *_DETECTION), "docx": True}
     async with files.uploads(context, adopted=not exchange.dry_run) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**pick(body, *rpc.NewTemplateOptions.model_fields, _BREAKING), **external_id(body)}
+    options = pick(body, *rpc.NewTemplateOptions.model_fields, _BREAKING)
+    common = {**options, **external_id(body), **pick(exchange.arguments, *_DETECTION)}
     with place_of_html(body):
         return await context.ask(_create(exchange), exchange, html_documents=html_documents_of(body), **common)
 

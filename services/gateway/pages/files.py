@@ -1,11 +1,12 @@
 """``/file/<token>/<filename>``: links to files, made by any service, served here (contracts.links).
 
 A link to pictures of a document takes ``?page=2``, ``?width=700`` (or 1400, 2100) and ``?fields=true``: with the boxes of its
-fields.
+fields. Of a template's document ``?detected=true`` shows the fields that are proposed instead.
 """
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import flask
@@ -40,7 +41,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
             answer = stored_file(context.blobs, link.key, link.media_type, link.filename)
         else:
             query = flask.request.args
-            boxes = _boxes(context, link) if query.get("fields") == "true" else None
+            boxes = _boxes(context, link, detected=query.get("detected") == "true") if _asks_for_boxes(query) else None
             file_ = reference(link.key, "application/pdf")
             of_template = link.fields_of is not None and link.fields_of.service == "templates"
             width = nearest_width(query.get("width"))
@@ -63,13 +64,19 @@ def _page(link: links.FileLink) -> int:
     return int(number)
 
 
-def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
-    """The boxes of the fields on the document, as they are now."""
-    if link.fields_of is None:
+def _asks_for_boxes(query: Mapping[str, str]) -> bool:
+    return "true" in (query.get("fields"), query.get("detected"))
+
+
+def _boxes(context: PagesContext, link: links.FileLink, *, detected: bool) -> list[FieldBox]:
+    """The boxes of the fields on the document, as they are now, or of those that are proposed."""
+    key = "detected" if detected else "fields"
+    if link.fields_of is None or (detected and link.fields_of.service != "templates"):
         reason = "are not known of this document"
-        raise invalid(f"fields {reason}", "fields", reason)
+        raise invalid(f"{key} {reason}", key, reason)
     call = _BOXES[link.fields_of.service]
-    request = templates.GetFieldBoxes(id=link.fields_of.id, document_uuid=link.fields_of.document_uuid)
+    document = link.fields_of.document_uuid
+    request = templates.GetFieldBoxes(id=link.fields_of.id, document_uuid=document, detected=detected)
     boxes: FieldBoxes = context.bus.call(call, request)
     return boxes.boxes
 

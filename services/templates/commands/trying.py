@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
+from contracts.detection import PagePicture
 from contracts.dry_run import DryRun, DryRunDocument
 from contracts.errors import ServiceError
 from contracts.problems import Problems
@@ -34,8 +35,14 @@ def telling_of_names(command: rpc.CreateTemplate) -> Iterator[None]:
         raise ServiceError(refused.code, refused.message, [*refused.details, *problems.found]) from refused
 
 
-def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready], limits: Limits) -> DryRun:
-    """POST /templates/pdf and /html."""
+def create(
+    session: Session,
+    command: rpc.CreateTemplate,
+    ready: Sequence[Ready],
+    limits: Limits,
+    pictures: Sequence[list[PagePicture]] | None = None,
+) -> DryRun:
+    """POST /templates/pdf and /html. ``pictures``: for each document those of the pages on which fields were detected."""
     require_writer(command.actor)
     problems = Problems()
     title, external_id = store.cleaned_names(command.name, command.external_id, problems)
@@ -48,7 +55,18 @@ def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready]
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
     told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
     definition = replace(definition, problems=told)
-    return _told(name, definition, [prepared.stored for prepared in ready], report)
+    result = _told(name, definition, [prepared.stored for prepared in ready], report)
+    if pictures is None:
+        return result
+    return result.model_copy(
+        update={
+            "detected": [field for prepared in ready for field in prepared.detected or ()],
+            "documents": [
+                document.model_copy(update={"pictures": of_document})
+                for document, of_document in zip(result.documents, pictures, strict=True)
+            ],
+        }
+    )
 
 
 def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryRun:

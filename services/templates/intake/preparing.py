@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from pydantic import BaseModel
 
 from contracts.blobs import DOCX, BlobRef
+from contracts.detection import DetectedField
 from contracts.errors import ServiceError
 from contracts.fields.rules import LONGEST_TEXT
 from contracts.problems import Problems
@@ -25,6 +26,7 @@ from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, H
 from contracts.runtime.data.staging import StagedFiles
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Condition, FieldContent, Notice
+from services.templates.rules import detected as rules_of_detection
 from services.templates.rules import names
 from services.templates.rules.domain import DocumentFields
 
@@ -35,7 +37,8 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class Source:
-    """A document as it was sent. ``path`` and ``part`` say where its content is in the request body."""
+    """A document as it was sent. ``path`` and ``part`` say where its content is in the request body. ``least``: the confidence
+    from which detected fields are taken, None when none are looked for."""
 
     name: str
     path: str
@@ -46,11 +49,21 @@ class Source:
     remove_tags: bool = True
     filled: bool = True
     conditions: Sequence[Condition] = ()
+    least: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What rendering made of a document, and what it proposes for it; ``skipped`` is why it was not asked for that."""
+
+    prepared: rendering.PreparedDocument
+    detected: rendering.DetectedFields | None = None
+    skipped: str | None = None
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A document that can be stored: ``uuid`` is new."""
+    """A document that can be stored: ``uuid`` is new. ``detected`` are all proposals for it, None when none were asked for."""
 
     name: str
     file: BlobRef
@@ -60,6 +73,7 @@ class Ready:
     report: list[Notice] = field(default_factory=list)
     position: int | None = None
     docx: DocxSource | None = None
+    detected: list[DetectedField] | None = None
 
     @property
     def stored(self) -> StoredDocument:
@@ -92,7 +106,8 @@ def sources(intake: Intake) -> list[Source]:
     results = [_of_file(document, f"documents[{i}]", intake, problems) for i, document in enumerate(intake.documents)]
     results += [_of_html(page, f"documents[{i}]", problems) for i, page in enumerate(intake.html_documents)]
     problems.refuse()
-    return results
+    least = intake.min_confidence if intake.detect_fields else None
+    return [replace(source, least=least) for source in results]
 
 
 def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]:
@@ -150,8 +165,9 @@ def prepare(
         for future in running:
             future.cancel()
     _refuse(documents, running)
-    ready = [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
-    return _with_undrawable(bus, ready)
+    answers = [future.result() for future in running]
+    ready = [_ready(source, answer.prepared) for source, answer in zip(documents, answers, strict=True)]
+    return _with_undrawable(bus, _with_detected(documents, answers, ready))
 
 
 def _asks(
@@ -160,13 +176,47 @@ def _asks(
     return lambda bus: cast("rendering.PreparedDocument", bus.call(rpc, request))
 
 
-def _one(bus: Bus, source: Source, deadline: float) -> rendering.PreparedDocument:
+def _one(bus: Bus, source: Source, deadline: float) -> Answer:
     if time.monotonic() > deadline:
         raise ServiceError("unavailable", "Preparing the documents takes too long, try again or send fewer at once")
-    return source.ask(bus)
+    prepared = source.ask(bus)
+    if source.least is None:
+        return Answer(prepared)
+    has_variables = not source.filled and bool(prepared.variables)
+    if (reason := rules_of_detection.why_not(prepared.pages, has_variables=has_variables)) is not None:
+        return Answer(prepared, skipped=reason)
+    taken = [area for field in prepared.fields for area in field.areas]
+    taken += rules_of_detection.explicit_areas(source.fields, prepared.pages)
+    request = rendering.DetectFields(file=prepared.file, taken=taken)
+    return Answer(prepared, bus.call(rendering.DETECT_FIELDS, request))
 
 
-def _refuse(documents: Sequence[Source], done: Sequence[Future[rendering.PreparedDocument]]) -> None:
+def _with_detected(sources: Sequence[Source], answers: Sequence[Answer], documents: Sequence[Ready]) -> list[Ready]:
+    """With the fields that were detected: names are told apart over all documents."""
+    groups = [ready.fields for ready in documents]
+    taken = {rules_of_detection.key_of(field.name, field.role) for group in groups for field in group.explicit}
+    taken |= {rules_of_detection.key_of(tag.name, tag.role) for group in groups for tag in group.found}
+    results = []
+    for source, answer, ready in zip(sources, answers, documents, strict=True):
+        if source.least is None:
+            results.append(ready)
+        elif answer.detected is None:
+            skipped = rules_of_detection.skipped(answer.skipped or "", ready.name)
+            results.append(replace(ready, report=[*ready.report, skipped], detected=[]))
+        else:
+            proposals = rules_of_detection.on_document(answer.detected.fields, ready.fields.uuid)
+            sure = rules_of_detection.sure(proposals, source.least)
+            accepted = rules_of_detection.named(sure, taken)
+            others = [proposal for proposal in proposals if proposal.confidence < source.least]
+            found = [*ready.fields.found, *map(rules_of_detection.as_found, accepted)]
+            told = [notice.model_copy(update={"document": ready.name}) for notice in answer.detected.report]
+            report = [*ready.report, *told, *rules_of_detection.notices(accepted, ready.name)]
+            fields = replace(ready.fields, found=found)
+            results.append(replace(ready, fields=fields, report=report, detected=[*accepted, *others]))
+    return results
+
+
+def _refuse(documents: Sequence[Source], done: Sequence[Future[Answer]]) -> None:
     refusals = []
     for source, future in zip(documents, done, strict=True):
         error = None if future.cancelled() else future.exception()

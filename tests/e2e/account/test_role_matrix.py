@@ -101,6 +101,7 @@ MATRIX: dict[str, Row] = {
     "templates.get": Row(READ),
     "templates.schema": Row(READ),
     "templates.evaluate": Row(READ, lambda _: {"values": {}}),
+    "templates.detected_fields": Row(READ),
     "templates.create_from_pdf": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": PDF}]}),
     "templates.create_from_docx": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": WORD}]}),
     "templates.create_from_html": Row(EDITORS, lambda _: {"html": HTML}),

@@ -16,7 +16,8 @@ OPERATIONS = list(specification.operations(specification.document()))
 NEEDED = {
     "any": "users.current tools.version",
     "read": """
-        templates.search templates.get templates.schema templates.evaluate templates.submissions
+        templates.search templates.get templates.schema templates.evaluate templates.detected_fields
+        templates.submissions
         submissions.search submissions.get submissions.events submissions.documents submissions.evidence
         batches.search batches.get batches.rows batches.results
         submissions.erasure submissions.erasure_receipt
