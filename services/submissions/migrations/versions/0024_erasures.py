@@ -5,8 +5,8 @@ from alembic import op
 
 from contracts.runtime.data.database import Json, UtcDateTime
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 
 _OPEN = sa.text("signature IS NULL")
 
