@@ -15,7 +15,7 @@ Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 CREATED = frozenset({"users.create", "keys.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""
 
-ACCEPTED = {"batches.create": "/submissions/batches/{id}"}
+ACCEPTED = {"batches.create": "/batches/{id}"}
 """Operations whose success is 202, with where to see what becomes of it."""
 
 REPEATED = frozenset({"batches.create"})

@@ -214,8 +214,7 @@ class World:
         path = path.replace("{type}", kind.get(operation.id.partition(".")[2], ""))
         if "{id}" not in path:
             return path
-        resource = "batches" if "/batches/" in path else operation.path.split("/")[1]
-        path = path.replace("{id}", str(self._id(resource, record)))
+        path = path.replace("{id}", str(self._id(operation.path.split("/")[1], record)))
         if "{key_id}" in path:
             keys, key = path.removesuffix("/{key_id}"), {"name": "a", "scopes": ["read"]}
             path = path.replace("{key_id}", self.suite.api("POST", keys, key, status=201)["id"])
@@ -239,7 +238,7 @@ class World:
         answer = requests.post(url, files=form, headers=headers, timeout=60)  # type: ignore[arg-type]
         assert answer.status_code == 202, answer.text
         number: int = answer.json()["id"]
-        one = f"/submissions/batches/{number}"
+        one = f"/batches/{number}"
         wait_until(lambda: self.suite.api("GET", one)["status"] == "completed", what="the batch")
         return number
 

@@ -36,7 +36,7 @@ def finished(suite: RunningSuite, batch: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def over() -> bool:
-        found.update(suite.api("GET", f"/submissions/batches/{batch['id']}"))
+        found.update(suite.api("GET", f"/batches/{batch['id']}"))
         return found["status"] != "running"
 
     wait_until(over, what="the batch")
@@ -49,14 +49,14 @@ def rows_of(suite: RunningSuite, batch: dict[str, Any], **params: Any) -> list[d
     after: int | None = None
     while True:
         query = {"limit": 100, **params, **({} if after is None else {"after": after})}
-        page = suite.api("GET", f"/submissions/batches/{batch['id']}/rows", params=query)
+        page = suite.api("GET", f"/batches/{batch['id']}/rows", params=query)
         rows += page["data"]
         if (after := page["pagination"]["next"]) is None:
             return rows
 
 
 def results_of(suite: RunningSuite, batch: dict[str, Any]) -> list[dict[str, str]]:
-    answer = suite.call("GET", f"/submissions/batches/{batch['id']}/results.csv")
+    answer = suite.call("GET", f"/batches/{batch['id']}/results.csv")
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"), newline="")))
@@ -98,7 +98,7 @@ def test_a_spreadsheet_of_three_hundred_leases(sqlite_suite: RunningSuite, templ
     answer = sent(suite, rows, settings, headers=key)
     batch = answer.json()
     assert answer.status_code == 202, answer.text
-    assert answer.headers["Location"] == f"{suite.base_url}/api/submissions/batches/{batch['id']}"
+    assert answer.headers["Location"] == f"{suite.base_url}/api/batches/{batch['id']}"
     assert (batch["status"], sum(batch["counts"].values()), batch["rate"]) == ("running", 300, 600)
     again = sent(suite, rows, settings, headers=key)
     assert (again.status_code, again.json()["id"]) == (202, batch["id"])
@@ -179,7 +179,7 @@ def test_lines_of_json_are_sent_at_a_pace_and_the_rest_is_cancelled(sqlite_suite
         {"row": row, "field": "submitters[0].values.Town", "reason": "is no field of this role"} for row in (1, 2, 3)
     ]
     wait_until(lambda: mails_to(suite, address), what="the invitation of the first row")
-    one = f"/submissions/batches/{batch['id']}"
+    one = f"/batches/{batch['id']}"
     cancelled = suite.api("POST", f"{one}/cancel")
     assert cancelled["status"] == "cancelled"
     assert cancelled["counts"]["created"] + cancelled["counts"]["cancelled"] == 3
@@ -188,7 +188,7 @@ def test_lines_of_json_are_sent_at_a_pace_and_the_rest_is_cancelled(sqlite_suite
     (first, *_) = rows_of(suite, batch, include="submitters", status="created")
     assert (first["row"], first["external_id"], first["submitters"][0]["email"]) == (1, "0", address)
     assert len(submissions_of(suite, template)) == cancelled["counts"]["created"]
-    before = suite.api("GET", "/submissions/batches", params={"after": batch["id"] - 1, "before": batch["id"] + 1})
+    before = suite.api("GET", "/batches", params={"after": batch["id"] - 1, "before": batch["id"] + 1})
     assert [each["id"] for each in before["data"]] == [batch["id"]]
 
 
@@ -196,7 +196,7 @@ def test_rows_that_failed_are_tried_again(sqlite_suite: RunningSuite, template: 
     suite = sqlite_suite
     rows = "external_id,email\n" + "".join(f"{number},t{number}@example.com\n" for number in range(15))
     batch = sent(suite, rows, {"template_id": template, "send_email": False, "rate": 60}).json()
-    one = f"/submissions/batches/{batch['id']}"
+    one = f"/batches/{batch['id']}"
     wait_until(lambda: suite.api("GET", one)["counts"]["created"], what="the first row")
     suite.api("DELETE", f"/templates/{template}")
     done = finished(suite, batch)

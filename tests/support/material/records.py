@@ -56,7 +56,7 @@ class Records:
         settings = {"template_id": template, "send_email": False}
         form = {"settings": (None, json.dumps(settings)), "rows": (None, rows)}
         made = self._suite.api("POST", "/submissions/batch", files=form, status=202)
-        one = f"/submissions/batches/{made['id']}"
+        one = f"/batches/{made['id']}"
         wait_until(lambda: self._suite.api("GET", one)["counts"]["created"], what="a row of the batch")
         number: int = made["id"]
         return number

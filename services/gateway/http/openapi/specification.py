@@ -110,7 +110,7 @@ def methods_of(operations: Sequence[Operation], prefix: str) -> Callable[[str], 
 
     def methods(path: str) -> list[str]:
         fitting = [(pattern, names) for pattern, names in patterns if pattern.fullmatch(path)]
-        if path in literal:  # /submissions/batches is no /submissions/{id}
+        if path in literal:  # /submissions/batch is no /submissions/{id}
             fitting = [(pattern, names) for pattern, names in fitting if "[^/]+" not in pattern.pattern]
         found = {name for _, names in fitting for name in names}
         return sorted({*found, "OPTIONS"}) if found else []
