@@ -14,7 +14,7 @@ import requests
 
 from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import agreement_pdf, send
-from tests.support.services.suite import RunningSuite
+from tests.support.services.suite import RunningSuite, wait_until
 
 NO_JSON = {
     "text": b"hello",
@@ -152,12 +152,23 @@ def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
         "templates": template["id"],
         "submissions": submitters[0]["submission_id"],
         "submitters": submitters[0]["id"],
+        "batches": batch(suite, template["id"]),
         "users": user,
         "key": suite.api("POST", f"/users/{user}/keys", key, status=201)["id"],
         "webhooks": suite.api("POST", "/webhooks", hook, status=201)["id"],
         "slug": submitters[0]["slug"],
     }
     suite.api("PUT", "/account", dict.fromkeys(suite.api("GET", "/account")))
+
+
+def batch(suite: RunningSuite, template: int) -> int:
+    """A batch that is over: what it makes is there before anything is counted."""
+    settings = {"template_id": template, "send_email": False}
+    rows = "Seller.email,Buyer.email\nvictim@example.com,other@example.com\n"
+    form = {"settings": (None, json.dumps(settings)), "rows": (None, rows)}
+    number: int = suite.api("POST", "/submissions/batch", files=form, status=202)["id"]
+    wait_until(lambda: suite.api("GET", f"/batches/{number}")["status"] == "completed", what="the batch is over")
+    return number
 
 
 def located(path: str, ids: dict[str, Any]) -> str:
