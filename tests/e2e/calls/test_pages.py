@@ -1,5 +1,6 @@
 """Lists are read by the loops that people write: until a page is empty, until `next` is null, and by pollers that keep `next`."""
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -69,9 +70,14 @@ def fill(suite: RunningSuite) -> dict[str, tuple[dict[str, Any], int]]:
         wait_until(lambda: len(suite.api("GET", delivered)["data"]) == 6, what="the six completions")
         for hook in hooks:
             suite.api("PUT", f"/webhooks/{hook}", {"events": ["template.archived"]})  # nothing more comes in between
+    person = f"{uuid.uuid4().hex}@example.com"
+    number = batch(suite, templates[1], person)
     submissions = {"template_id": templates[0]}
     found: dict[str, tuple[dict[str, Any], int]] = {
         "/account/dutystamps": ({}, -1),
+        f"/account/people/{person}": ({}, 3),
+        "/batches": ({"after": number - 1}, 1),
+        f"/batches/{number}/rows": ({}, 3),
         "/templates": ({"folder": folder}, 3),
         f"/templates/{templates[0]}/submissions": ({}, 3),
         "/submissions": (submissions, 3),
@@ -91,6 +97,15 @@ def fill(suite: RunningSuite) -> dict[str, tuple[dict[str, Any], int]]:
         what="the completions for who polls",
     )
     return found
+
+
+def batch(suite: RunningSuite, template: int, person: str) -> int:
+    """A batch that has sent somebody three agreements."""
+    settings = (None, json.dumps({"template_id": template, "send_email": False}))
+    rows = (None, "Seller.email,Buyer.email\n" + f"{person},other@example.com\n" * 3)
+    number: int = suite.api("POST", "/submissions/batch", files={"settings": settings, "rows": rows}, status=202)["id"]
+    wait_until(lambda: suite.api("GET", f"/batches/{number}")["counts"]["created"] == 3, what="the rows")
+    return number
 
 
 def test_each_list_is_read_whole_by_either_loop(
@@ -121,7 +136,8 @@ def test_no_list_of_the_interface_is_left_out(lists: dict[str, tuple[dict[str, A
     def pattern(path: str) -> str:
         parts = path.split("/")
         event = {"form.completed": "{type}", "submission.created": "{type}"}
-        return "/".join("{id}" if part.isdigit() else event.get(part, part) for part in parts)
+        named = ("{email}" if "@" in part else event.get(part, part) for part in parts)
+        return "/".join("{id}" if part.isdigit() else part for part in named)
 
     reads = {path: item["get"] for path, item in document["paths"].items() if "get" in item}
     assert {path for path, operation in reads.items() if has_pages(operation)} == {pattern(path) for path in lists}
