@@ -66,6 +66,8 @@ from countersign_client.api.templates import (
     templates_create_from_html,
     templates_create_from_pdf,
     templates_create_submission,
+    templates_detected_fields,
+    templates_evaluate,
     templates_get,
     templates_merge,
     templates_remove,
@@ -118,6 +120,7 @@ from countersign_client.models import (
     Confirmation,
     Delivery,
     DeliveryPage,
+    Detection,
     DocumentChange,
     DocumentsChange,
     DryRun,
@@ -125,6 +128,9 @@ from countersign_client.models import (
     ErasedEventData,
     Error,
     ErrorCode,
+    Evaluated,
+    Evaluation,
+    EvaluationCase,
     EventFeedPage,
     EventKind,
     FieldInput,
@@ -201,6 +207,7 @@ from countersign_client.models import (
     TemplateMerge,
     TemplatePage,
     TemplatePreferences,
+    TriedValues,
     Trust,
     User,
     UserChange,
@@ -353,6 +360,13 @@ def templates(client: AuthenticatedClient, pdf: str, docx: str) -> Template:
     assert (found.pagination.count, found.pagination.next_) == (1, made.id)
     schema = told(templates_schema.sync_detailed(made.id, client=client), ValueSchema)
     assert [*schema["properties"]] == made.roles
+    tried = TriedValues()
+    tried["Full name"] = "Bo"
+    evaluation = Evaluation(cases=[EvaluationCase(values=tried)])
+    evaluated = told(templates_evaluate.sync_detailed(made.id, client=client, body=evaluation), Evaluated)
+    assert "Bo" in [field.value for field in evaluated.cases[0].fields]
+    detected = told(templates_detected_fields.sync_detailed(made.id, client=client), Detection)
+    assert all(0 <= field.confidence <= 1 for field in detected.fields)
     return told(templates_get.sync_detailed(made.id, client=client), Template)
 
 
