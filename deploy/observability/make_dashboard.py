@@ -314,6 +314,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(latest("countersign_retention_due"), "to be deleted"),
                     Query(latest("countersign_retention_held"), "held"),
                     Query(latest("countersign_erasures_open"), "deleted, without a receipt yet"),
+                    Query(latest("countersign_erasure_oldest_seconds"), "the oldest of these: seconds"),
                 ),
             ),
             Panel(
