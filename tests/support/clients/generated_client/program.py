@@ -360,9 +360,9 @@ def templates(client: AuthenticatedClient, pdf: str, docx: str) -> Template:
     assert (found.pagination.count, found.pagination.next_) == (1, made.id)
     schema = told(templates_schema.sync_detailed(made.id, client=client), ValueSchema)
     assert [*schema["properties"]] == made.roles
-    tried = TriedValues()
-    tried["Full name"] = "Bo"
-    evaluation = Evaluation(cases=[EvaluationCase(values=tried)])
+    answers = TriedValues()
+    answers["Full name"] = "Bo"
+    evaluation = Evaluation(cases=[EvaluationCase(values=answers)])
     evaluated = told(templates_evaluate.sync_detailed(made.id, client=client, body=evaluation), Evaluated)
     assert "Bo" in [field.value for field in evaluated.cases[0].fields]
     detected = told(templates_detected_fields.sync_detailed(made.id, client=client), Detection)
