@@ -373,7 +373,9 @@ def make_some(office: Office) -> None:
     )
 
 
+@pytest.mark.parametrize("office", ["postgresql"], indirect=True)
 def test_all_databases_from_one_backup(office: Office, tmp_path: Path) -> None:
+    """On SQLite the same commands put back databases of different moments, which is harder."""
     make_some(office)
     with Working(office):
         back_up(office, tmp_path / "backup")

@@ -20,6 +20,12 @@ def desk(database_url: str) -> Iterator[Desk]:
     desk.database.dispose()
 
 
+def on(kind: str) -> pytest.MarkDecorator:
+    """For a test of ``database_url`` about what comes before or after its statements, such as being killed, or long walks: its
+    neighbours run these statements on both databases."""
+    return pytest.mark.parametrize("database_url", [kind], indirect=True)
+
+
 ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
 """For a test of ``places`` about files, or about what others found with statements that its neighbours run on both databases."""
 

@@ -28,6 +28,7 @@ from services.notifications.messages.composing import Mail
 from services.notifications.models import MailRow
 from services.notifications.sending import mails as sending
 from services.notifications.settings import Settings
+from tests.contract.conftest import on
 from tests.support.material import letters
 from tests.support.material.letters import party
 from tests.support.servers.mail_server import CLOSE, HANG, MailServer
@@ -191,6 +192,7 @@ def test_a_server_that_is_down_delays_and_loses_nothing(
     assert sorted(server.recipients()) == [f"signer{n}@example.com" for n in range(1, 6)]
 
 
+@on("sqlite")
 @pytest.mark.parametrize("stage", ["mail", "rcpt", "data"])
 @pytest.mark.parametrize("trouble", ["450 4.2.0 try later", HANG, CLOSE])
 def test_trouble_that_passes(

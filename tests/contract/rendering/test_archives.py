@@ -31,6 +31,7 @@ from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop
+from tests.contract.conftest import on
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, work_on
 from tests.support.rendering.sealing import pdf_text, seal_request
 from tests.support.servers.tsa import Authority, authority
@@ -190,6 +191,7 @@ class _Killed(BaseException):
     """As kill -9: nothing of the attempt runs any more."""
 
 
+@on("postgresql")
 @pytest.mark.parametrize("where", ["before the note", "after the note", "half written", "after the file"])
 def test_killed_at_any_step_nothing_is_lost_or_left(
     database: Database,

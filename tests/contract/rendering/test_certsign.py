@@ -27,6 +27,7 @@ from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
 from services.rendering.sealing import certsign_work
 from services.rendering.signatures.workshop import Workshop
+from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.material.stated import changed, confirmed
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
@@ -618,6 +619,7 @@ def test_an_erased_submission_leaves_nothing(suite: Suite, tmp_path: Path) -> No
 # --- killed ------------------------------------------------------------------------------------------------------------------
 
 
+@on("postgresql")
 @KILLED
 @pytest.mark.parametrize("keeps_keys", [True, False], ids=["keeps keys", "keeps none"])
 def test_killed_at_any_moment_each_document_is_signed_once_as_it_was_authorised(

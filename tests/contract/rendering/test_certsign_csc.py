@@ -30,6 +30,7 @@ from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import lost_answers
 from tests.chaos.lost_answers import by_csc
+from tests.contract.conftest import on
 from tests.support.rendering import seal_jobs
 from tests.support.rendering.providers import stamp_orders
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey
@@ -115,7 +116,6 @@ def test_it_was_away_and_all_go_on_when_it_is_back(suite: Suite, provider: Provi
     assert suite.kinds().count(DOCUMENTS_SEALED.type) == 3
 
 
-ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """What is tested there is when whom is called, of which databases know nothing."""
 
 
@@ -141,7 +141,7 @@ _MOST_CALLS_IN_AN_HOUR = 3600 / breaker.LONGEST_PAUSE + 10
 """One for each pause, and those before the pauses were that long."""
 
 
-@ON_SQLITE
+@on("sqlite")
 def test_an_hour_without_a_provider_of_certificates_ends_within_a_minute_and_nobody_hammers_it(
     suite: Suite, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +159,7 @@ def test_an_hour_without_a_provider_of_certificates_ends_within_a_minute_and_nob
     assert sum(provider.signing.record.counts().values()) == submissions
 
 
-@ON_SQLITE
+@on("sqlite")
 def test_an_hour_without_a_provider_of_stamps_ends_within_a_minute_and_nobody_hammers_it(
     database: Database,
     blobs: BlobStore,

@@ -39,6 +39,7 @@ from services.rendering.rules.differences import Known, SignedElsewhere, unaccep
 from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos.lost_answers import by_csc
+from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line, signed
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, root_of
 from tests.support.rendering.providers.confirming import (
@@ -549,6 +550,7 @@ def test_a_document_that_came_signed_keeps_that_signature(
     assert not any(one.changed_after_signing for one in verdict.signatures)
 
 
+@on("sqlite")
 @pytest.mark.parametrize("level", ["B-LT", "B-LTA"])
 def test_time_stamps_and_archives(
     database: Database, blobs: BlobStore, keys: Path, provider: Provider, tmp_path: Path, level: str

@@ -34,6 +34,7 @@ from services.rendering.rules import domain
 from services.rendering.sealing.archive_work import ArchiveWork
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, seals, stages
+from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering import drawing
 from tests.support.rendering.providers import stamp_orders
@@ -218,6 +219,7 @@ def archives_are_renewed(suite: Suite, own: Any, made: Workshop) -> list[Documen
     return [DocumentArchived.model_validate(one["data"]) for one in events]
 
 
+@on("sqlite")
 @pytest.mark.parametrize("authority_is", ["there", "away", "not wanted any more"])
 def test_what_is_stamped_late_takes_the_place_of_what_was_archived(
     database: Database, blobs: BlobStore, issuer: StampIssuer, keys: Path, tmp_path: Path, authority_is: str
@@ -464,6 +466,7 @@ def test_an_erased_submission_leaves_no_kept_files(suite: Suite, issuer: StampIs
     assert issuer.books.sold == {}
 
 
+@on("sqlite")
 @KILLED
 def test_killed_at_any_moment_as_many_stamps_are_bought_as_there_are(suite: Suite, issuer: StampIssuer) -> None:
     asked(suite, dutystamp=ordered(issuer), seal_id="whole", submission_id=100)

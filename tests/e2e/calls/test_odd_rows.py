@@ -6,7 +6,9 @@ The values come from the tables themselves, so that a new column, or a new key o
 import copy
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -97,28 +99,47 @@ def test_no_odd_value_takes_a_list_away(odd_suite: RunningSuite) -> None:
 
 
 def _oddly(tables: sa.MetaData, url: str) -> Iterator[str]:
-    """Change a value of the first row of each table, say which, and put it back when asked for the next."""
+    """Change a value in the first row of every table at once, say which, and put all back when asked for the next."""
     engine = sa.create_engine(url)
-    for table in tables.sorted_tables:
-        keys = [*table.primary_key.columns]
-        with engine.connect() as connection:
-            row = connection.execute(sa.select(table).order_by(*keys).limit(1)).mappings().first()
-        if row is None:
-            continue
-        this = [column == row[column] for column in keys]
-        for column in table.columns:
-            if column.primary_key or column.foreign_keys:
-                continue
-            for where, value in _odd_values(column, row[column]):
-                try:
-                    with engine.begin() as connection:
-                        connection.execute(table.update().where(*this).values({column: value}))
-                except sa.exc.IntegrityError:
-                    continue  # the database lets nobody store it
-                yield f"{table.name}.{column.name}{where} = {str(value)[:60]!r}"
-                with engine.begin() as connection:
-                    connection.execute(table.update().where(*this).values({column: row[column]}))
+    with engine.connect() as connection:
+        of_tables = [list(_changes(table, connection)) for table in tables.sorted_tables]
+
+    def stored(update: sa.Update) -> bool:
+        try:
+            with engine.begin() as connection:
+                connection.execute(update)
+        except sa.exc.IntegrityError:  # the database lets nobody store it
+            return False
+        return True
+
+    for changes in zip_longest(*of_tables):
+        made = [change for change in changes if change is not None and stored(change.made)]
+        yield ", ".join(change.said for change in made)
+        assert all(stored(change.undone) for change in made)
     engine.dispose()
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of one value; ``said`` names it."""
+
+    said: str
+    made: sa.Update
+    undone: sa.Update
+
+
+def _changes(table: sa.Table, connection: sa.Connection) -> Iterator[Change]:
+    keys = [*table.primary_key.columns]
+    row = connection.execute(sa.select(table).order_by(*keys).limit(1)).mappings().first()
+    if row is None:
+        return
+    update = table.update().where(*(column == row[column] for column in keys))
+    for column in table.columns:
+        if column.primary_key or column.foreign_keys:
+            continue
+        for where, value in _odd_values(column, row[column]):
+            said = f"{table.name}.{column.name}{where} = {str(value)[:60]!r}"
+            yield Change(said, update.values({column: value}), update.values({column: row[column]}))
 
 
 def _odd_values(column: sa.Column[Any], stored: Any) -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import PrivateBroker
+from tests.contract.conftest import on
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
 from tests.support.services.suite import wait_until
@@ -192,6 +193,7 @@ def _now() -> Any:
     return now()
 
 
+@on("postgresql")
 def test_a_broker_that_dies_under_the_relay(site: Site) -> None:
     """F4: nothing is lost; what was under way may come twice."""
     keys = [f"{number:04}" for number in range(600)]
@@ -249,6 +251,7 @@ def test_a_broker_that_is_stopped_does_not_hold_the_relay_for_ever(site: Site, m
     assert "stopped" in [body["data"]["key"] for _, body in site.received() if body]
 
 
+@on("sqlite")
 def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """F5: a broker in an alarm takes messages for ever without confirming them."""
     monkeypatch.setattr(publisher, "CONFIRM_SECONDS", 1.0)

@@ -327,7 +327,9 @@ class Walk:
         desk.kinds(self.made.id)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("database_url", "seed"), [*(("sqlite", seed) for seed in range(6)), ("postgresql", 6)], indirect=["database_url"]
+)
 def test_a_walk_of_hand_overs_returns_and_corrections(desk: ReturnDesk, seed: int) -> None:
     for number in range(3):
         Walk(desk, seed * 100 + number).go(40)
