@@ -12,18 +12,53 @@ from tests.support.material.submissions import Desk
 from tests.support.services.migrated import migrated
 
 
+def on(kind: str, fixture: str = "database_url") -> pytest.MarkDecorator:
+    """For a test of that fixture about what comes before or after its statements, such as being killed, or long walks: its
+    neighbours run these statements on both databases."""
+    return pytest.mark.parametrize(fixture, [kind], indirect=True)
+
+
+IN_TURN = (
+    "tests/contract/gateway/accounts/",
+    "tests/contract/notifications/test_codes.py",
+    "tests/contract/notifications/test_sms.py",
+    "tests/contract/rendering/stamping/",
+    "tests/contract/rendering/test_archives.py",
+    "tests/contract/rendering/test_certsign.py",
+    "tests/contract/rendering/test_certsign_csc.py",
+    "tests/contract/rendering/test_confirmations.py",
+    "tests/contract/rendering/test_evidence.py",
+    "tests/contract/rendering/test_stamped_seals.py",
+    "tests/contract/rendering/test_statements.py",
+    "tests/contract/submissions/commands/",
+    "tests/contract/submissions/evidence/",
+    "tests/contract/submissions/outgoing/",
+    "tests/contract/submissions/test_one_off.py",
+    "tests/contract/submissions/test_seen.py",
+)
+"""Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. What does things at once runs on both,
+and so do all tests that are about statements themselves."""
+AT_ONCE = {"at_once", "Barrier", "Thread", "ThreadPoolExecutor"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "database_url" not in metafunc.fixturenames or not metafunc.definition.nodeid.startswith(IN_TURN):
+        return
+    chosen = any("database_url" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if chosen or AT_ONCE & {*metafunc.function.__code__.co_names}:
+        return
+    tests = [name for name in vars(metafunc.module) if name.startswith("test_")]
+    kind = ("sqlite", "postgresql")[tests.index(metafunc.function.__name__) % 2]
+    metafunc.definition.add_marker(on(kind))
+
+
 @pytest.fixture
 def desk(database_url: str) -> Iterator[Desk]:
     """The submissions service's use cases on an empty database of each kind."""
     desk = Desk(database_url)
     yield desk
     desk.database.dispose()
-
-
-def on(kind: str) -> pytest.MarkDecorator:
-    """For a test of ``database_url`` about what comes before or after its statements, such as being killed, or long walks: its
-    neighbours run these statements on both databases."""
-    return pytest.mark.parametrize("database_url", [kind], indirect=True)
 
 
 ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)

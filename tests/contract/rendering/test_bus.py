@@ -528,7 +528,7 @@ def test_a_broken_order_is_answered_with_the_field(service: Running) -> None:
     assert "City" in event.data["reason"]
 
 
-@on("sqlite")
+@on("sqlite", "service")
 def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path) -> None:
     """Again and again at other moments of the work: at the end there is one event, one job, one set of files."""
     seal_ids = []
@@ -552,7 +552,7 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
     assert {state for seal_id, state in service.jobs() if seal_id in seal_ids} == {"done"}
 
 
-@on("postgresql")
+@on("postgresql", "service")
 def test_killed_while_a_provider_is_asked_each_document_has_one_signature(service: Running, tmp_path: Path) -> None:
     """The provider takes its time with each step, so that the kill comes while it is at it, or has just done it."""
 
@@ -593,7 +593,7 @@ def test_killed_while_a_provider_is_asked_each_document_has_one_signature(servic
         assert len(made) == 6, "nothing else was signed than what is in the files"
 
 
-@on("postgresql")
+@on("postgresql", "service")
 def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Running) -> None:
     """As a seal whose process was killed on another machine: all that is known of it is that its lease ended. Later it goes on,
     and what it makes counts for nothing."""

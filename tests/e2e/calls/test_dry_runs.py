@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.e2e.documents.test_template_documents import html, pdf
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite
 
-pytestmark = ON_BOTH_DATABASES
 TRIED = {"dry_run": "true"}
 
 

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.e2e.documents.test_templates import encoded, field
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import fetched, pdf_text
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 
 def pdf(*lines: str) -> str:

@@ -7,12 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import agreement_pdf
 from tests.support.rendering.drawing import signature_png
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 PICTURE = "data:image/png;base64," + base64.b64encode(signature_png()).decode()
 

@@ -6,12 +6,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import agreement_pdf, form, send, sign
 from tests.support.material.outcomes import completed, fetched, pdf_text
 from tests.support.services.suite import RunningSuite
-
-pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

@@ -15,12 +15,11 @@ from contracts.evidence import canonical_json, statements
 from contracts.evidence.audit_chain import START, next_hash
 from deploy import accept_differences
 from services.submissions.models import SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, sign
 from tests.support.material.outcomes import completed, fetched, pdf_text
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
+pytestmark = pytest.mark.parametrize("suite", ["postgresql"], indirect=True)
 
 
 class Behind:

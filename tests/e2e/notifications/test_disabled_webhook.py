@@ -2,13 +2,10 @@
 
 import uuid
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import mail_text, mails_to
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 
 def test_every_admin_hears_of_a_disabled_webhook(suite: RunningSuite) -> None:

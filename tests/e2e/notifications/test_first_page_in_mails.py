@@ -8,13 +8,10 @@ from typing import Any
 
 from PIL import Image, ImageChops
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.e2e.notifications.test_reminders import make_due
 from tests.support.material.agreement import SELLER_VALUES, agreement_pdf, sign
 from tests.support.material.outcomes import mails_to
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 
 def picture_of(mail: EmailMessage) -> bytes | None:
