@@ -344,7 +344,7 @@ def postgres(workspace: Path) -> Iterator[PrivatePostgres]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A fresh, empty database: every test that asks runs on both kinds."""
+    """A fresh, empty database. A test that asks runs on both kinds, unless ``tests/contract/conftest.py`` has it take turns."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.sqlite"
     cluster: PrivatePostgres = request.getfixturevalue("postgres")
