@@ -73,6 +73,7 @@ TEST_PACKAGES = [
     "postgresql",
     "qpdf",
     "softhsm2",  # a PKCS#11 token of its own for the seal's key
+    "gnutls-bin",  # the commands of docs/seal-key.md
     "chromium",
     "firefox-esr",
     "webkit2gtk-driver",  # WebKit, which draws on xvfb
