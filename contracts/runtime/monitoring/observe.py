@@ -86,7 +86,6 @@ def setup(service: str, level: str = "INFO") -> None:
         cache_logger_on_first_use=True,
     )
     handler = _StandardLibraryHandler(_lines(shared))
-    handler.lock = None
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -201,6 +200,15 @@ class _StandardLibraryHandler(logging.Handler):
     def __init__(self, lines: Callable[..., tuple[tuple[list[bytes]], dict[str, Any]]]) -> None:
         super().__init__()
         self._lines = lines
+
+    def createLock(self) -> None:  # noqa: N802
+        """Have no lock: nobody waits for another one's line."""
+        self.lock = None
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Write the record without a lock, which the standard library's own, since Python 3.13, does not do without."""
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
