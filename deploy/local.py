@@ -3,9 +3,9 @@
     python3 deploy/local.py up | demo | check | test [pytest arguments] | test-deployed [pytest arguments] | test-again
                             | lint | install
 
-A new machine has nothing but Debian 12, Python 3.11, make and git. Debian packages are installed as root (or with sudo where
-it asks for no password); the Python packages go into `.venv` from a lock with hashes. A second call finds all that in place
-and costs a fraction of a second.
+A new machine has nothing but Debian or Ubuntu (docs/install.md: which ones), Python 3.11 or later, make and git. The system's
+packages are installed as root (or with sudo where it asks for no password); the Python packages go into `.venv` from a
+lock with hashes. A second call finds all that in place and costs a fraction of a second.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ sys.exit(main())
 """
 """The program ``.venv/bin/countersign``."""
 
-PROCESSORS = len(os.sched_getaffinity(0))
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 BUSY_WORKERS = max(1, min(8, 2 * PROCESSORS, MEMORY // 2_000_000_000))
 """Half of the time a test waits for something: two workers for each processor keep it at work. One takes up to 2 GB, with the
@@ -153,10 +153,6 @@ def install(*, testing: bool) -> None:
     if testing:
         with contextlib.suppress(SystemExit):
             install_debian_packages([LIGHT_BROWSER])
-    if testing and not shutil.which(
-        "kubectl"
-    ):  # whoever has one has it from elsewhere, and the two packages exclude each other
-        install_debian_packages(["kubernetes-client"])
     if testing and not (shutil.which("node") and shutil.which("npm")):  # node from elsewhere excludes Debian's npm
         install_debian_packages(["nodejs", "npm"])
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
@@ -167,6 +163,12 @@ def install(*, testing: bool) -> None:
 
 
 def install_debian_packages(packages: list[str]) -> None:
+    """Those that are not there already. On another system they are named, for what they hold has to come from elsewhere."""
+    if not shutil.which("dpkg-query"):
+        say(
+            f"This is neither Debian nor Ubuntu. What these packages hold has to be there already: {' '.join(packages)}"
+        )
+        return
     missing = [package for package in packages if not is_installed(package)]
     if not missing:
         return

@@ -14,7 +14,7 @@ from typing import Any
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "countersign" / "deployed"
 RUN_FOLDER = Path("/run/countersign-deployed")
 """State of what runs now, on a file system that is empty after a restart of the machine."""
-PROGRAMS = ("buildah", "podman", "runc", "debootstrap", "kubectl", "pdfsig", "git", "ip")
+PROGRAMS = ("buildah", "podman", "runc", "debootstrap", "pdfsig", "git", "ip")
 
 _CONTAINERS_CONF = f"""\
 [containers]

@@ -16,14 +16,14 @@ import yaml
 from pika.exceptions import ProbableAuthenticationError
 
 from contracts.runtime.monitoring import build
-from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.settings import FILE, ServiceSettings
 from deploy.rabbitmq import PrivateBroker
 from deploy.release.make_notice import dockerfile_of
 from deploy.services import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
+from tests.support.judges.kubectl import OVERLAYS, objects_of, of_kind
 
 ROOT = Path(__file__).resolve().parents[3]
-OVERLAYS = sorted((ROOT / "deploy/kubernetes/overlays").iterdir())
 PROCESSES = ("serve", "background")
 FOR_THE_IMAGE = {
     "HOST",
@@ -34,6 +34,8 @@ FOR_THE_IMAGE = {
     "XDG_CACHE_HOME",
     "COUNTERSIGN_REVISION",
 }
+PARTS = ("containers", "initContainers", "volumes", "topologySpreadConstraints")
+"""Of a pod's specification, what differs from service to service."""
 HEALTH_PORT, HTTP_PORT = 9000, 8000
 
 
@@ -48,23 +50,14 @@ def names_of(service: str, *, required: bool = False) -> set[str]:
     return {str(f.validation_alias or name).upper() for name, f in fields.items() if f.is_required() or not required}
 
 
-def rendered(folder: Path) -> list[dict[str, Any]]:
-    done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True, timeout=60)
-    return [one for one in yaml.safe_load_all(done.stdout) if one]
-
-
 def made_secrets(kind: str) -> str:
     program = [sys.executable, ROOT / "deploy/make_secrets.py", kind]
     return subprocess.run(program, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.fixture(scope="module", params=OVERLAYS, ids=lambda folder: folder.name)
+@pytest.fixture(scope="module", params=OVERLAYS)
 def objects(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
-    return rendered(request.param)
-
-
-def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+    return objects_of(request.param)
 
 
 def workloads(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -85,7 +78,7 @@ def test_services_differ_only_in_what_is_theirs(objects: list[dict[str, Any]]) -
     theirs = {"name", "image", "args", "env", "envFrom", "ports", "resources", "volumeMounts", "lifecycle"}
     plain = []
     for pod in workloads(objects).values():
-        rest = {key: value for key, value in pod.items() if key not in ("containers", "initContainers", "volumes")}
+        rest = {key: value for key, value in pod.items() if key not in PARTS}
         kept = [{k: v for k, v in one.items() if k not in theirs} for one in pod["containers"] + pod["initContainers"]]
         plain.append(json.dumps([rest, kept], sort_keys=True))
     assert len(set(plain)) == 1
@@ -103,6 +96,10 @@ def test_nothing_runs_with_rights_it_does_not_need(objects: list[dict[str, Any]]
                 "capabilities": {"drop": ["ALL"]},
             }
             secrets = {one["secretRef"]["name"] for one in container["envFrom"] if "secretRef" in one}
+            mounted = {one["name"] for one in container["volumeMounts"]}
+            for volume in pod["volumes"]:
+                sources = volume.get("projected", {}).get("sources", ()) if volume["name"] in mounted else ()
+                secrets |= {one["secret"]["name"] for one in sources}
             assert secrets == {"countersign", f"countersign-{service}"}, "each service sees its own secrets only"
             assert "memory" in container["resources"]["limits"]
             assert "memory" in container["resources"]["requests"]
@@ -146,7 +143,7 @@ def assert_own(service: str, amqp_url: str, database_url: str) -> None:
 
 def test_broker_and_database_are_given_what_the_services_log_in_with(composed: dict[str, Any], workspace: Path) -> None:
     """Both forms: the broker imports users with these passwords, and what each may do; the database's script sets them."""
-    objects = rendered(ROOT / "deploy/kubernetes/overlays/try-out")
+    objects = objects_of("try-out")
     secrets = secrets_of("try-out")
     found = of_kind(objects, "StatefulSet")["rabbitmq"]["spec"]["template"]["spec"]
     volumes = {one["name"]: one for one in found["volumes"]}
@@ -240,7 +237,7 @@ def secrets_of(overlay: str) -> dict[str, dict[str, str]]:
 
 
 def environment(container: dict[str, Any], objects: list[dict[str, Any]], overlay: str) -> dict[str, str]:
-    """What the container's process sees."""
+    """What the container's process sees in its environment."""
     seen: dict[str, str] = {}
     secrets = secrets_of(overlay)
     for source in container["envFrom"]:
@@ -251,15 +248,44 @@ def environment(container: dict[str, Any], objects: list[dict[str, Any]], overla
     return seen | {one["name"]: one["value"] for one in container.get("env", ())}
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: folder.name)
-def test_every_container_starts_with_its_environment(overlay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def common(objects: list[dict[str, Any]]) -> set[str]:
+    """What the ConfigMap of all services says to one of them at least."""
+    (values,) = [
+        one["data"]
+        for name, one in of_kind(objects, "ConfigMap").items()
+        if re.fullmatch(r"countersign-[0-9a-z]{10}", name)
+    ]
+    return {name for name in values if any(name in names_of(service) for service in SERVICES)}
+
+
+def secret_files(pod: dict[str, Any], container: dict[str, Any], overlay: str) -> dict[str, str]:
+    """What is in the files that the container's secrets are mounted as, by path."""
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    secrets = secrets_of(overlay)
+    return {
+        f"{mounts[volume['name']]}/{key}": value
+        for volume in pod["volumes"]
+        if volume["name"] in mounts
+        for source in volume.get("projected", {}).get("sources", ())
+        for key, value in secrets[source["secret"]["name"]].items()
+    }
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_container_starts_with_its_environment(
+    overlay: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The settings themselves are asked, those of `migrate` too. Nothing is given that nobody reads."""
-    objects = rendered(overlay)
+    objects = objects_of(overlay)
     for (service, process), pod in workloads(objects).items():
         for container in pod["initContainers"] + pod["containers"]:
-            given = environment(container, objects, overlay.name)
-            read = {name for name in given if not name.startswith("AWS_")}  # boto3 reads these
-            assert read <= names_of(service), (service, process, container["name"])
+            given = environment(container, objects, overlay)
+            for number, (path, value) in enumerate(secret_files(pod, container, overlay).items()):
+                (tmp_path / str(number)).write_text(f"{value}\n")
+                given = {name: str(tmp_path / str(number)) if one == path else one for name, one in given.items()}
+            own = set(given) - {name for name in given if name.startswith("AWS_")}  # boto3 reads these
+            in_files = {f"{name}{FILE}": name for name in settings_of(service).secrets().values()}
+            assert {in_files.get(name, name) for name in own} <= names_of(service) | common(objects), (service, process)
             with monkeypatch.context() as patch:
                 for name in set(os.environ) & names_of(service):
                     patch.delenv(name)
@@ -297,9 +323,7 @@ def test_an_ingress_is_believed_whom_it_speaks_for(objects: list[dict[str, Any]]
 
 
 def test_the_database_for_trying_out_takes_every_connection(composed: dict[str, Any]) -> None:
-    (postgres,) = of_kind(rendered(ROOT / "deploy/kubernetes/overlays/try-out"), "StatefulSet")["postgres"]["spec"][
-        "template"
-    ]["spec"]["containers"]
+    (postgres,) = of_kind(objects_of("try-out"), "StatefulSet")["postgres"]["spec"]["template"]["spec"]["containers"]
     needed = sum(2 * settings_of(s).model_fields["database_pool_size"].default for s in SERVICES for _ in PROCESSES)
     for command in (postgres["args"], composed["services"]["postgres"]["command"]):
         assert int(command[-1].removeprefix("max_connections=")) > needed
@@ -322,7 +346,10 @@ def test_labels_that_select_select_something(objects: list[dict[str, Any]]) -> N
         for one in of_kind(objects, kind).values()
     ]
     selectors = [one["spec"]["selector"] for one in of_kind(objects, "Service").values()]
-    selectors += [one["spec"]["podSelector"]["matchLabels"] for one in of_kind(objects, "NetworkPolicy").values()]
+    for policy in of_kind(objects, "NetworkPolicy").values():
+        selector = policy["spec"]["podSelector"]
+        selectors.append(selector.get("matchLabels", {}))
+        selectors += [{one["key"]: value} for one in selector.get("matchExpressions", ()) for value in one["values"]]
     selectors += [one["spec"]["selector"]["matchLabels"] for one in of_kind(objects, "PodDisruptionBudget").values()]
     assert selectors
     for selector in selectors:
