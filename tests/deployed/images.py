@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from contracts.runtime.monitoring.build import version
 from deploy.services import SERVICES
 from tests.deployed.engine import FOLDER, EngineFailed, Unable, podman, run
 
@@ -19,7 +20,7 @@ STAND_INS = Path(__file__).parent / "stand_ins"
 PYTHON = "docker.io/library/python:3.11-slim-bookworm"
 BROKER = "docker.io/library/rabbitmq:3.13"
 DATABASE = "docker.io/library/postgres:15"
-CURRENT, BEFORE = "0.1.0", "before"
+CURRENT, BEFORE = version(), "before"
 """Tags of our images: of the working tree, as the manifests name it, and of the commit before."""
 AT_ONCE = 3
 
