@@ -1,7 +1,7 @@
 # The whole suite in one container, to be tried: services, a private RabbitMQ, SQLite and files in /data. Never for production: there
 # each service is an image of its own (services/Dockerfile). Built from the repository's root:
-# docker build -f deploy/trial.Dockerfile --build-arg REVISION=$(git rev-parse HEAD) -t countersign/trial:0.1.0 .
-# docker run --rm -p 127.0.0.1:8000:8000 -v countersign:/data countersign/trial:0.1.0
+# docker build -f deploy/trial.Dockerfile --build-arg REVISION=$(git rev-parse HEAD) -t countersign/trial .
+# docker run --rm -p 127.0.0.1:8000:8000 -v countersign:/data countersign/trial
 ARG PYTHON=python:3.11-slim-bookworm
 FROM ${PYTHON}
 # As deploy/local.py installs them (RUN_PACKAGES); what it calls poppler-utils is for the demo.
@@ -26,7 +26,7 @@ COPY deploy deploy
 RUN python -m compileall -q contracts services deploy
 USER 10001:10001
 # The providers to be tried have pages at addresses that are reached inside the container only.
-ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no
+ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no ONE_WORKER=yes
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --start-period=120s --interval=10s \
