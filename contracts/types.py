@@ -105,12 +105,22 @@ class Tolerant(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+class Agent(Tolerant):
+    """A program that acts for a user through ``/mcp``, as it has called itself: nobody vouches for that. ``key_id`` names the
+    key that it came with."""
+
+    name: str
+    version: str = ""
+    key_id: str | None = None
+
+
 class Actor(Tolerant):
     """The user who asks: the owner of the API key. Services decide by role and id what the actor may see.
 
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
     both. None where an older gateway sends none. Without ``may_act`` the key cannot send, whatever the role: whoever asks with
-    it gets nothing that lets them act for a signer.
+    it gets nothing that lets them act for a signer. ``agent``: the program that acts in the user's name, where it is one; audit
+    trails name it.
     """
 
     user_id: int
@@ -122,6 +132,7 @@ class Actor(Tolerant):
     ip: str | None = None
     key_id: str | None = None
     may_act: bool = True
+    agent: Agent | None = None
 
 
 class Reminders(Tolerant):

@@ -10,6 +10,7 @@ from contracts.dry_run import DryRun
 from contracts.fields.boxes import FieldBoxes
 from contracts.providers import CertsignOrder, DutystampOrder
 from contracts.rpc import Rpc
+from contracts.rpc.rendering import FillRequest
 from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (
     Account,
@@ -185,9 +186,38 @@ class UpdateSubmission(Tolerant):
 
 
 class CreateSubmission(NewSubmission):
-    """POST /submissions: from a template."""
+    """POST /submissions: from a template. ``prepared_digest``: what PREPARE said of the very same request; refused as
+    ``conflict`` where it would not say so any more."""
 
     template_id: int
+    prepared_digest: str | None = None
+
+
+class PlannedInvitation(Tolerant):
+    """Whom a submission would be sent to: ``by_email`` and ``by_sms`` say whether they are written to at all. ``message``: the
+    sender's words in place of the usual ones."""
+
+    role: str
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    by_email: bool = False
+    by_sms: bool = False
+    message: Message | None = None
+
+
+class PreparedSubmission(Tolerant):
+    """What a submission would be, to be looked at before it is made: nothing is stored.
+
+    ``digest`` names the request together with the template as it is now, in lower-case hex. ``filled`` is what its documents
+    would be drawn from; None where it would be refused. ``copies``: further addresses that would be written to, and when.
+    """
+
+    tried: DryRun
+    digest: str
+    invitations: list[PlannedInvitation] = Field(default_factory=list)
+    copies: dict[str, str] = Field(default_factory=dict)
+    filled: FillRequest | None = None
 
 
 class CreateSubmissions(Tolerant):
@@ -357,6 +387,7 @@ class AccountPictures(Tolerant):
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
+PREPARE = Rpc("submissions", "prepare", CreateSubmission, PreparedSubmission, timeout=30)
 TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
 CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=120)
 TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=120)

@@ -11,13 +11,14 @@ from contracts.evidence import erasure
 from contracts.evidence.audit_chain import START
 from contracts.evidence.erasure import ErasureReason
 from contracts.problems import Problems
+from contracts.rpc.rendering import FillRequest
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Removed, Role, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
 from services.submissions.commands import branding_pictures, erasing, party_values, providers
-from services.submissions.evidence import shown
+from services.submissions.evidence import sealing, shown
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
 from services.submissions.outgoing.announce import Announcement
@@ -98,6 +99,18 @@ def create(
 
     call = rpc.CREATE if isinstance(command, rpc.CreateSubmission) else rpc.CREATE_ONE_OFF
     return once(session, call, command, decide)
+
+
+def drafted(command: rpc.CreateSubmission, template: Basis, plan: Plan, now: datetime) -> FillRequest:
+    """Return what the documents of the submission would be drawn from, without storing anything. Files that fields would be
+    given are not there yet: what they would show is left out."""
+    row = _submission_row(command, plan, now)
+    row.id = 0
+    there = [submitter for submitter in plan.submitters if submitter.invited_by is None]
+    submitters = [_submitter_row(0, position, draft, now) for position, draft in enumerate(there)]
+    for number, submitter in enumerate(submitters, start=1):
+        submitter.id = number
+    return sealing.fill_request(row, _snapshot_row(0, command, template, plan), submitters, [], None)
 
 
 def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: datetime) -> Submission:

@@ -13,7 +13,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.staging import files_of
 from contracts.runtime.worker import handles
 from contracts.types import Submission
-from services.submissions import bulk, fitting, stamping, trying
+from services.submissions import bulk, fitting, prepared, stamping, trying
 from services.submissions.commands import submissions
 from services.submissions.creating import with_adopted_documents
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
@@ -35,7 +35,9 @@ class Creation(Entrypoints):
         def make() -> Submission:
             refuse_impossible_ids(command, template_id="Template")
             creator = self._creator
-            template = creator.with_variables(command, creator.snapshot(command))
+            found = creator.snapshot(command)
+            prepared.require_same(command, found)
+            template = creator.with_variables(command, found)
             return creator.from_template(command, template, self._written(command))
 
         return self._once(rpc.CREATE, command, make)
@@ -69,19 +71,28 @@ class Creation(Entrypoints):
                 with bulk.named(command, number):
                     self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
                     stamping.refuse(self.context.bus, request.dutystamp, template.documents, plan.fields)
-            prepared = bulk.prepare(self._preparer, files, command, plans)
+            ready = bulk.prepare(self._preparer, files, command, plans)
             self.first_pages.note(self.context.bus, zip(plans, snapshots, strict=True), requests[0].account)
             adopted_templates = [with_adopted_documents(files, template) for template in snapshots]
             return rpc.Submissions(
-                data=self._write(bulk.create, requests, adopted_templates, plans, adopted(files, prepared))
+                data=self._write(bulk.create, requests, adopted_templates, plans, adopted(files, ready))
             )
 
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
-        template = self._tried_template(command)
+        template = self._tried_template(command, self._snapshot(command))
         with self._thrown_away(template):
             return trying.try_out(self._preparer, self._files, [(command, template)], self.context.settings, now())
+
+    @handles(rpc.PREPARE)
+    def prepare(self, command: rpc.CreateSubmission) -> rpc.PreparedSubmission:
+        require_writer(command.actor)
+        found = self._snapshot(command)
+        template = self._tried_template(command, found)
+        with self._thrown_away(template):
+            settings = self.context.settings
+            return prepared.prepared(self._preparer, self._files, command, found, template, settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
@@ -126,10 +137,9 @@ class Creation(Entrypoints):
                     files.made(file)
             yield
 
-    def _tried_template(self, command: rpc.CreateSubmission) -> TemplateSnapshot:
+    def _tried_template(self, command: rpc.CreateSubmission, template: TemplateSnapshot) -> TemplateSnapshot:
         """The template, filled with the request's variables where its documents ask for some. A refusal of these names what
         else is wrong with the request."""
-        template = self._snapshot(command)
         try:
             return self._creator.with_variables(command, template)
         except ServiceError as refused:

@@ -118,13 +118,18 @@ def party(submitter: SubmitterRow) -> dict[str, Any]:
 
 
 def actor_data(actor: Actor) -> dict[str, Any]:
-    """Say which API user acts: ``by`` is their e-mail address, ``ip`` where the call came from, ``key_id`` names the key."""
+    """Say which API user acts: ``by`` is their e-mail address, ``ip`` where the call came from, ``key_id`` names the key.
+    Where an agent acts for them, or has prepared what they do, ``agent`` is what it calls itself, and ``agent_key_id`` names
+    its key."""
+    agent = actor.agent
     details = {
         "by": actor.email,
         "by_name": actor.name,
         "user_id": actor.user_id,
         "ip": actor.ip,
         "key_id": actor.key_id,
+        "agent": f"{agent.name} {agent.version}".strip() if agent else None,
+        "agent_key_id": agent.key_id if agent else None,
     }
     return {key: value for key, value in details.items() if value}
 

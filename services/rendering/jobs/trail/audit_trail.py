@@ -74,6 +74,8 @@ _DETAILS = (
     "provider",
     "ip",
     "key_id",
+    "agent",
+    "agent_key_id",
 )
 _MOST_CHANGES = 12
 _PICTURE_HEIGHT = 46.0
