@@ -24,6 +24,7 @@ ENVIRONMENT = ROOT / ".venv"
 LOCKS = ROOT / "deploy" / "locks"
 NODE_LOCKS = {
     ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "clients" / "published_clients",
+    ENVIRONMENT / "mcp-client": ROOT / "tests" / "support" / "clients" / "mcp_client",
     ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
     ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "axe",
     ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "openapi",

@@ -15,13 +15,15 @@ MEANINGS = {
     Scope.TEMPLATES: "make, change, delete templates",
     Scope.WEBHOOKS: "manage webhooks, and so be told everything that happens",
     Scope.ADMIN: "manage users, their keys and the account",
+    Scope.AGENT_SEND: "let an agent send without a person's confirming ([mcp.md](mcp.md)); nothing in the REST API",
 }
+AT_MCP = "`send_submission` and `remind_signer` of `/mcp`"
 
 
 def table() -> str:
     """Return the rows: each scope, what it is for, the operations that need it, and those that every key may call."""
     head = ["| Scope | To | Operations |", "|---|---|---|"]
-    rows = [f"| `{scope}` | {MEANINGS[scope]} | {_operations(scope.value)} |" for scope in Scope]
+    rows = [f"| `{scope}` | {MEANINGS[scope]} | {_operations(scope.value) or AT_MCP} |" for scope in Scope]
     return "\n".join([*head, *rows, f"| every key | ask whose key it is | {_operations(ANY_SCOPE)} |"]) + "\n"
 
 

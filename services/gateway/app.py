@@ -24,6 +24,9 @@ from contracts.runtime.outbound import Outbound
 from services.gateway.accounts import commands, keys, queries
 from services.gateway.accounts.auth import Authenticator, security_map
 from services.gateway.accounts.direct import DirectReads
+from services.gateway.agents.endpoint import Endpoint
+from services.gateway.agents.operations import Operations
+from services.gateway.agents.sending import Sending, pace
 from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.dispatch import Dispatch
@@ -40,11 +43,14 @@ from services.gateway.http.connexion_import import (
 )
 from services.gateway.http.edge import API, Application, Edge
 from services.gateway.http.openapi import specification
+from services.gateway.http.openapi.specification import Operation
 from services.gateway.http.openapi.validation import NoUriParser, validator_map
 from services.gateway.http.server import server
 from services.gateway.http.wsgi import Pages
 from services.gateway.identity.provider import IdentityProvider
+from services.gateway.pages.answering.context import Holders
 from services.gateway.pages.app import create_pages, serves
+from services.gateway.prepared.sending import Prepared
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -87,6 +93,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         fetching=ThreadPoolExecutor(settings.fetch_threads, thread_name_prefix="fetch"),
     )
     authenticator = Authenticator(database, context.keys, threads, context.direct)
+    prepared = Prepared(database, context.keys, context.bus.call)
     pages = create_pages(
         settings,
         context.bus,
@@ -99,9 +106,11 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         user=lambda user_id: database.read(queries.active_actor, user_id),
         user_with=lambda email: database.read(queries.active_actor_with, email),
         identity_provider=_identity_provider(settings, context.outbound),
+        holders=Holders(prepared, authenticator.caller_now, authenticator.caller_again),
     )
     interface = OpenApi(settings)
-    api, methods = _api(context, authenticator)
+    api, methods, operations = _api(context, authenticator)
+    work = Sending(context, Operations(api, operations), prepared, pace())
     endpoints: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),
@@ -118,6 +127,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         is_page=serves,
         api=api,
         methods=methods,
+        agents=Endpoint(work, authenticator, networks(settings.trusted_proxies)),
     )
     return edge, context
 
@@ -131,9 +141,9 @@ def _identity_provider(settings: Settings, outbound: Outbound) -> IdentityProvid
 
 def _api(
     context: GatewayContext, authenticator: Authenticator
-) -> tuple[ConnexionMiddleware, Callable[[str], list[str]]]:
-    """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors; and which methods
-    a path has."""
+) -> tuple[ConnexionMiddleware, Callable[[str], list[str]], list[Operation]]:
+    """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors; which methods
+    a path has; and the operations."""
     document = specification.document(context.settings)
     operations = list(specification.operations(document))
     api = ConnexionMiddleware(
@@ -163,7 +173,7 @@ def _api(
     )
     methods = specification.methods_of(operations, API)
     errors.add_handlers(api, methods)
-    return api, methods
+    return api, methods, operations
 
 
 def _unused() -> None:

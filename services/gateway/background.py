@@ -4,6 +4,7 @@ the admins are, and asks how the account's providers are."""
 
 from datetime import timedelta
 
+from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
@@ -12,6 +13,7 @@ from contracts.runtime.monitoring import observe
 from services.gateway.accounts import account_pictures, commands, provider_checks, queries
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.api.requests import repeats
+from services.gateway.prepared.sending import Prepared
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -38,6 +40,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             log.info("keys.taken_over", count=count)
 
     keys = KeyRing(settings.key_encryption_secret.get_secret_value())
+    prepared = Prepared(database, keys, lambda rpc, request: shared_client(settings.amqp_url).call(rpc, request))
     sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.ask_submissions(settings.amqp_url))
 
     return [
@@ -45,6 +48,8 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("sweep-account-pictures", account_pictures.PAUSE, sweep_pictures),
         Every("check-providers", timedelta(hours=1), provider_checks.check_all(settings, database, keys)),
         Every("forget-repeats", timedelta(hours=1), forget),
+        Every("forget-prepared", timedelta(hours=1), prepared.forget),
+        Every("send-confirmed", timedelta(minutes=1), prepared.resume),
         Every("take-over-keys", timedelta(minutes=10), take_over),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),

@@ -1,4 +1,5 @@
-"""The gateway's tables: users, their keys, the account settings, and requests that may come again."""
+"""The gateway's tables: users, their keys, the account settings, requests that may come again, and what agents have
+prepared."""
 
 from datetime import datetime
 from typing import Any
@@ -98,3 +99,28 @@ class RepeatRow(Base):
     request_id: Mapped[str] = mapped_column(sa.Text)
     answer: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
     claimed_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
+class PreparedRow(Base):
+    """A submission that an agent has prepared for a person to send (see ``prepared``).
+
+    ``id`` is the SHA-256 of the token in its link, ``key_id`` and ``agent`` say who prepared it, ``content`` is the very
+    request, sealed, and ``request_id`` what it is sent under, however often: so there is one effect. ``sender`` is the user
+    in whose name it is sent, sealed, from ``confirmed_at`` on. ``ended`` says why it will not be sent.
+    """
+
+    __tablename__ = "prepared"
+
+    id: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    user_id: Mapped[int] = mapped_column(BigId, sa.ForeignKey("users.id"), index=True)
+    key_id: Mapped[str] = mapped_column(sa.Text)
+    agent: Mapped[dict[str, Any]] = mapped_column(Json)
+    digest: Mapped[str] = mapped_column(sa.Text)
+    request_id: Mapped[str] = mapped_column(sa.Text)
+    content: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    sender: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
+    submission_id: Mapped[int | None] = mapped_column(BigId)
+    ended: Mapped[str | None] = mapped_column(sa.Text)

@@ -20,6 +20,7 @@ class Scope(StrEnum):
     TEMPLATES = "templates"
     WEBHOOKS = "webhooks"
     ADMIN = "admin"
+    AGENT_SEND = "agent:send"
 
 
 EVERY_SCOPE = frozenset(Scope)

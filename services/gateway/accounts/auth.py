@@ -67,6 +67,10 @@ class Authenticator:
             key_hash = key.hash
         return self._found(known, key_hash, ip)
 
+    def caller_again(self, key_hash: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
+        """For plain threads: the same of a key that was known by this hash before."""
+        return self._found(self._database.read(queries.known_key, key_hash), key_hash, ip)
+
     def reads_files(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
         scope that reads."""
@@ -118,17 +122,20 @@ def security_map(
 
     async def verify(request: ConnexionRequest) -> dict[str, Any]:
         scope = request.scope
-        api_key = next((value for name, value in scope["headers"] if name == HEADER), b"")
+        api_key = api_key_of(scope)
         exchange = exchange_of(scope)
         exchange.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
 
         async def check() -> None:
             exchange.checked_at = time.monotonic()
-            actor, key = await authenticator.caller(api_key.decode("latin-1"), _address(scope, trusted))
+            actor, key = await authenticator.caller(api_key, address(scope, trusted))
+            if exchange.agent is not None:  # it is given nothing to sign with, whatever its key may do elsewhere
+                actor = actor.model_copy(update={"agent": exchange.agent, "may_act": False})
             exchange.actor, exchange.key = actor, key
             if actor.role not in roles.get(exchange.operation, frozenset()):
                 raise not_authorized()
-            rights.check_scope(key.rights, scopes.get(exchange.operation, frozenset()))
+            needed = scopes.get(exchange.operation, frozenset()) if exchange.scopes is None else exchange.scopes
+            rights.check_scope(key.rights, needed)
 
         exchange.check_again = check
         await check()
@@ -137,7 +144,13 @@ def security_map(
     return {"apiKey": Handler}
 
 
-def _address(scope: Any, trusted: Sequence[Network]) -> str | None:
+def api_key_of(scope: Any) -> str:
+    """Return the API key that a request has in ``X-Auth-Token``; empty where it has none."""
+    found: bytes = next((value for name, value in scope["headers"] if name == HEADER), b"")
+    return found.decode("latin-1")
+
+
+def address(scope: Any, trusted: Sequence[Network]) -> str | None:
     """Return the address that a call came from."""
     peer = scope["client"][0] if scope.get("client") else None
     forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")

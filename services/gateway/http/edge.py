@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from prometheus_client import Gauge, Histogram
@@ -28,6 +28,8 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api"
+AGENTS = "/mcp"
+"""Where agents are answered."""
 API_VERSION = "2026-11-28"
 """The day since which the interface is as it is: ``docs/api-versions.md`` says what has changed with each."""
 TAGGED_ENDPOINTS = frozenset({"/openapi.json", "/api/openapi.json"})
@@ -46,7 +48,7 @@ _FORM_OVERHEAD = 64 * 1024
 _TABLE_OVERHEAD = MEGABYTE
 _PAGE_OVERHEAD = 2 * MEGABYTE
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-_SECRET_PATH = re.compile(r"^(/(?:s|d|p|file|preview)/)([^/]{5})[^/]*")
+_SECRET_PATH = re.compile(r"^(/(?:s|d|p|file|preview|prepared)/)([^/]{5})[^/]*")
 
 
 class Edge:
@@ -61,14 +63,16 @@ class Edge:
         is_page: Callable[[str], bool],
         api: Application,
         methods: Callable[[str], list[str]],
+        agents: Application | None = None,
     ) -> None:
-        """``methods`` tells which ones a path of the API has."""
+        """``methods`` tells which ones a path of the API has; ``agents`` is what answers them."""
         self._settings = settings
         self._endpoints = endpoints
         self._pages = pages
         self._is_page = is_page
         self._api = api
         self._methods = methods
+        self._agents = agents
         self._cross_origin = CrossOrigin(settings.cors_origin_list) if settings.cors_origin_list else None
         self._in_flight = _Memory(settings.max_bodies_in_flight)
         # What needs no key gets half, so that strangers cannot keep the callers out.
@@ -139,6 +143,8 @@ class Edge:
             if path in TAGGED_ENDPOINTS:
                 send = Tagged(send, scope["headers"]).send
             await endpoint(scope, body.receive, send)
+        elif path == AGENTS and self._agents is not None:
+            await self._answer_agents(self._agents, scope, body, send)
         elif self._is_page(path):
             body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
             await self._pages(scope, body.receive, send)
@@ -156,13 +162,21 @@ class Edge:
                 send = Tagged(send, scope["headers"]).send
             await self._api(scope, body.receive, send)
 
-    async def _answer_options(self, scope: Scope, body: "_Body", send: Send) -> None:
+    async def _answer_agents(self, agents: Application, scope: Scope, body: "_Body", send: Send) -> None:
+        if scope["method"] == "OPTIONS":
+            await self._answer_options(scope, body, send, ["POST", "OPTIONS"])
+            return
+        body.limit, body.memory = MEGABYTE, self._of_strangers
+        body.check()
+        await agents(scope, body.receive, send)
+
+    async def _answer_options(self, scope: Scope, body: "_Body", send: Send, methods: Sequence[str] = ()) -> None:
         """Say which methods a path has, or to a browser whether a script of another site may send what it wants to send. Both
         need no key: the interface is public."""
         if self._cross_origin is not None and (answer := self._cross_origin.asked(scope)) is not None:
             await answer(scope, body.receive, send)
             return
-        if not (methods := self._methods(scope["path"])):
+        if not (methods := methods or self._methods(scope["path"])):
             raise ServiceError("not_found", "Not found")
         headers = [(b"allow", ", ".join(methods).encode())]
         await send({"type": "http.response.start", "status": 204, "headers": headers})

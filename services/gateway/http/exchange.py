@@ -8,8 +8,8 @@ from typing import Any
 from starlette.requests import Request
 
 from contracts.errors import ServiceError
-from contracts.types import Actor
-from services.gateway.rights import CallersKey
+from contracts.types import Actor, Agent
+from services.gateway.rights import CallersKey, Scope
 
 KEY = "countersign.exchange"
 
@@ -54,6 +54,10 @@ class Exchange:
     once more, and raises what the request would be refused with if it came now; ``checked_at`` is when that was done last, by
     ``time.monotonic``. ``expected_state`` is the digest of the record that the caller wants to change, if they said which one
     they have read (``contracts.rpc.unchanged``). ``limits`` are headers of a limit that the operation has (``rate_limits``).
+
+    What an agent does goes through the same layers (``services.gateway.agents``): ``agent`` is who it is, ``scopes`` are
+    those of which its key needs one in place of what the document says, and ``handler``, where there is one, answers in
+    place of the operation's own, once all is checked.
     """
 
     request_id: str
@@ -71,6 +75,9 @@ class Exchange:
     refused: ServiceError | None = None
     expected_state: str | None = None
     limits: dict[str, str] = field(default_factory=dict)
+    agent: Agent | None = None
+    scopes: frozenset[Scope] | None = None
+    handler: Callable[..., Awaitable[Any]] | None = None
 
     @property
     def dry_run(self) -> bool:

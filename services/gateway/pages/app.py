@@ -16,9 +16,9 @@ from services.gateway.http import rate_limits
 from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
-from services.gateway.pages import codes, files, language, mail, shared_link, submission_page, verify
+from services.gateway.pages import codes, files, language, mail, prepared, shared_link, submission_page, verify
 from services.gateway.pages.answering import refusals
-from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
+from services.gateway.pages.answering.context import Bus, Holders, PagesContext, PagesSettings
 from services.gateway.pages.answering.framing import accent, colors, framers
 from services.gateway.pages.answering.static_files import StaticFiles
 from services.gateway.pages.signing import confirmation, copies, drawing, handing, identity, phone, ways
@@ -27,8 +27,8 @@ from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
-_SECRET_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/")
+_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/prepared/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_SECRET_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/prepared/")
 _WAYS_BACK = "/identity/"
 _EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient", "delegated", "handed_on")
@@ -59,13 +59,14 @@ def create_pages(
     certsign_wish: Callable[[], CertsignWish] = CertsignWish,
     trust_anchors: Callable[[], list[str]] = list,
     user_with: Callable[[str], Actor | None] = lambda _email: None,
+    holders: Holders | None = None,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user, and raises
     ServiceError when that may not read files;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
     submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers;
-    ``user_with`` an active user by their e-mail address."""
+    ``user_with`` an active user by their e-mail address; ``holders`` what agents have prepared, and who confirms it."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
@@ -83,6 +84,7 @@ def create_pages(
         certsign_wish,
         trust_anchors,
         user_with,
+        holders,
     )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
@@ -99,6 +101,7 @@ def create_pages(
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context, trusted))
     app.register_blueprint(verify.routes(context, trusted))
+    app.register_blueprint(prepared.routes(context, trusted))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context))
     _own_pages(app, context, own_files)

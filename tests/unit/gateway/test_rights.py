@@ -112,8 +112,8 @@ def test_a_key_expires_at_its_very_moment() -> None:
 
 def test_scopes_are_shown_in_one_order_and_read_without_what_is_not_known() -> None:
     assert rights.in_words({Scope.ADMIN, Scope.READ, Scope.SEND}) == ["read", "send", "admin"]
-    assert rights.in_words(EVERY_SCOPE) == ["read", "send", "templates", "webhooks", "admin"]
-    assert rights.read_scopes(["send", "agent:send", "", "read", "Read"]) == {Scope.SEND, Scope.READ}
+    assert rights.in_words(EVERY_SCOPE) == ["read", "send", "templates", "webhooks", "admin", "agent:send"]
+    assert rights.read_scopes(["send", "agent:sign", "", "read", "Read"]) == {Scope.SEND, Scope.READ}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_key_gives_what_it_has(own: Rights, given: Rights) -> None:
     [
         (of("admin"), of("read"), "cannot give the scope read to a key, which it does not have itself"),
         (of("admin"), of("admin", "read"), "cannot give the scope read to a key"),
-        (of("admin", "read"), WHOLE, "cannot give the scopes send, templates and webhooks to a key"),
+        (of("admin", "read"), WHOLE, "cannot give the scopes send, templates, webhooks and agent:send to a key"),
         (of("admin", "read"), of("send", "templates"), "cannot give the scopes send and templates to a key"),
         (of("admin", until=SOON), of("admin"), "expires at 2026-03-04T06:06:07.000Z and cannot give a key that"),
         (of("admin", until=SOON), of("admin", until=LATER), "expires at 2026-03-04T06:06:07.000Z and cannot"),

@@ -60,6 +60,10 @@ class GatewayContext:
         A call that writes gets a ``request_id``: it may run again when a worker dies after the effect. Under an
         Idempotency-Key it is the same each time; the answers of one operation's calls are told apart by the method.
         """
+        return await self.bus.call_json_async(rpc, self.request(rpc, exchange, **values))
+
+    def request(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> BaseModel:
+        """Return what ``ask`` asks. Raises ServiceError("invalid") where the values are not what the call takes."""
         request: type[BaseModel] = rpc.request
         if "actor" in request.model_fields:
             values["actor"] = actor(exchange)
@@ -67,7 +71,7 @@ class GatewayContext:
             values["request_id"] = exchange.claim.request_id if exchange.claim else str(uuid.uuid4())
         if exchange.expected_state is not None and "expected_state" in request.model_fields:
             values["expected_state"] = exchange.expected_state
-        return await self.bus.call_json_async(rpc, _valid(request, values))
+        return _valid(request, values)
 
     def close(self) -> None:
         """The process ends; nobody waits for what is still fetched."""

@@ -76,7 +76,8 @@ class Dispatch:
 
         async def handle(context: GatewayContext, exchange: Exchange) -> Any:
             await self._compare(exchange)
-            return await self._handlers[exchange.operation](context, exchange)
+            own = exchange.handler or self._handlers[exchange.operation]
+            return await own(context, exchange)
 
         with acting_for(caller):
             if exchange.operation in api.REPEATED:

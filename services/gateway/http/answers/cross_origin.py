@@ -11,13 +11,27 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-_SENT = ("X-Auth-Token", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "X-Request-Id")
+_SENT = (
+    "X-Auth-Token",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+    "X-Request-Id",
+    # what agents send to /mcp
+    "Authorization",
+    "Mcp-Session-Id",
+    "Mcp-Protocol-Version",
+    "Mcp-Method",
+    "Mcp-Name",
+)
 _READ = (
     "API-Version",
     "Allow",
     "Content-Disposition",
     "ETag",
     "Link",
+    "Mcp-Session-Id",
     "RateLimit",
     "RateLimit-Policy",
     "Retry-After",

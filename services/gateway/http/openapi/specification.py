@@ -20,7 +20,8 @@ ANY_SCOPE = "any"
 _FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
 _NULL = {"type": "string", "nullable": True, "enum": [None]}
 """The value null, as OpenAPI 3.0 can say it."""
-_OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
+OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
+"""Formats that our validators know, and no others."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _for_generators(node: Any) -> Any:
         alternatives = [{"allOf": copy.pop("allOf")}] if len(copy.get("allOf", ())) > 1 else copy.pop("allOf", [])
         if alternatives := [*alternatives, *copy.get("anyOf", ())]:
             copy["anyOf"] = [*alternatives, dict(_NULL)]
-    if isinstance(copy.get("format"), str) and copy["format"] in _OUR_FORMATS:
+    if isinstance(copy.get("format"), str) and copy["format"] in OUR_FORMATS:
         del copy["format"]
     choices = copy.get("anyOf")
     if isinstance(choices, list) and all(set(choice) == {"required"} for choice in choices):

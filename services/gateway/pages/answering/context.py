@@ -12,6 +12,8 @@ from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.identity.provider import IdentityProvider
+from services.gateway.prepared.sending import Prepared
+from services.gateway.rights import CallersKey
 
 
 class Secret(Protocol):
@@ -55,6 +57,16 @@ class Bus(Protocol):
 
 
 @dataclass(frozen=True)
+class Holders:
+    """What agents have prepared, and who confirms it. ``caller`` gives the user of an API key who calls from an address, and
+    what the key may do; ``caller_again`` the same by the key's hash. Both raise ServiceError where it is nobody's."""
+
+    prepared: Prepared
+    caller: Callable[[str, str | None], tuple[Actor, CallersKey]]
+    caller_again: Callable[[str, str | None], tuple[Actor, CallersKey]]
+
+
+@dataclass(frozen=True)
 class PagesContext:
     settings: PagesSettings
     bus: Bus
@@ -67,6 +79,7 @@ class PagesContext:
     certsign_wish: Callable[[], CertsignWish] = CertsignWish
     trust_anchors: Callable[[], list[str]] = list
     user_with: Callable[[str], Actor | None] = lambda _email: None
+    holders: Holders | None = None
 
     @cached_property
     def root(self) -> str:

@@ -28,6 +28,7 @@ ENTRIES = (
     "sheets/handing.css",
     "sheets/link.css",
     "sheets/phone.css",
+    "sheets/prepared.css",
     "sheets/progress.css",
     "sheets/signing.css",
     "sheets/state.css",

@@ -1,0 +1,1 @@
+"""Submissions that an agent has prepared: kept, confirmed by a person, sent once."""

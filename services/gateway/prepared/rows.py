@@ -1,0 +1,129 @@
+"""The rows of prepared submissions, each function within a transaction."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, not_found
+from contracts.runtime.data.database import for_update
+from services.gateway.accounts import key_rows
+from services.gateway.models import PreparedRow, User
+from services.gateway.prepared.rules import NOUN
+
+LASTS = timedelta(hours=24)
+"""For which a link can be confirmed."""
+RESUMED = timedelta(hours=24)
+"""After it was confirmed for which it is sent under the same ``request_id`` again: the service knows that for longer."""
+KEPT = timedelta(days=2)
+"""After its end for which an agent is told what became of it."""
+MOST_OPEN = 100
+"""That one user's agents may have prepared at a time."""
+
+CHANGED, WITHDRAWN = "changed", "withdrawn"
+_ENDS = {
+    CHANGED: "The template has been changed since this submission was prepared: have it prepared again",
+    WITHDRAWN: "A person has refused to send this submission",
+}
+
+
+def add(session: Session, row: PreparedRow, now: datetime) -> None:
+    """Keep what was prepared. Raises ServiceError("rate_limited") when too much waits already."""
+    waiting = sa.select(sa.func.count()).where(
+        PreparedRow.user_id == row.user_id,
+        PreparedRow.submission_id.is_(None),
+        PreparedRow.ended.is_(None),
+        PreparedRow.expires_at > now,
+    )
+    if (session.scalar(waiting) or 0) >= MOST_OPEN:
+        raise ServiceError(
+            "rate_limited", f"{MOST_OPEN} prepared submissions wait to be confirmed already: confirm or refuse some"
+        )
+    session.add(row)
+
+
+def find(session: Session, row_id: str) -> PreparedRow:
+    """Return what was prepared. Raises ServiceError("not_found")."""
+    row = session.get(PreparedRow, row_id)
+    if row is None:
+        raise not_found(NOUN)
+    session.expunge(row)
+    return row
+
+
+def claim(session: Session, row_id: str, sender: bytes, now: datetime) -> PreparedRow:
+    """Note that it is to be sent in the name of ``sender``; the first one counts. Raises ServiceError when it is not to be sent
+    any more: it has ended, it was not confirmed in time, or the agent's key or its user is no longer good."""
+    row = _locked(session, row_id)
+    if row.submission_id is None:
+        check_open(row, now)
+        if row.confirmed_at is None:
+            if not sender:
+                raise ServiceError("conflict", "This submission has not been confirmed")
+            require_key(session, row, now)
+            row.confirmed_at, row.sender = now, sender
+    session.flush()
+    session.expunge(row)
+    return row
+
+
+def check_open(row: PreparedRow, now: datetime) -> None:
+    """Raises ServiceError("conflict") when it can be sent no more."""
+    if row.ended is not None:
+        raise ServiceError("conflict", _ENDS[row.ended])
+    over = row.expires_at if row.confirmed_at is None else row.confirmed_at + RESUMED
+    if over <= now:
+        raise ServiceError("conflict", "This submission was not confirmed in time: have it prepared again")
+
+
+def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
+    """Raises ServiceError("conflict") when the key that it was prepared with is deleted, expired, or of a user who is archived:
+    whoever takes an agent's key away does not want what it has left behind."""
+    user = session.get(User, row.user_id)
+    keys = key_rows.of_user(session, user) if user is not None and user.archived_at is None else []
+    if not any(key.id == row.key_id and not key_rows.rights(key).expired(now) for key in keys):
+        raise ServiceError("conflict", "The key that this submission was prepared with is no longer good")
+
+
+def finish(session: Session, row_id: str, submission_id: int) -> None:
+    """Note which submission it has become."""
+    _locked(session, row_id).submission_id = submission_id
+
+
+def release(session: Session, row_id: str) -> None:
+    """It was refused and nothing happened: it may be confirmed again."""
+    row = _locked(session, row_id)
+    if row.submission_id is None:
+        row.confirmed_at = row.sender = None
+
+
+def end(session: Session, row_id: str, why: str, now: datetime) -> None:
+    """Nobody is to send it any more. Raises ServiceError("conflict") when it has been confirmed already."""
+    row = _locked(session, row_id)
+    if why == WITHDRAWN and row.confirmed_at is not None:
+        raise ServiceError("conflict", "This submission has been confirmed already")
+    check_open(row, now)
+    row.ended = why
+
+
+def confirmed_unsent(session: Session, before: datetime) -> list[str]:
+    """Return those that were confirmed until then, and of which it is not known that they were sent."""
+    found = sa.select(PreparedRow.id).where(
+        PreparedRow.submission_id.is_(None), PreparedRow.ended.is_(None), PreparedRow.confirmed_at <= before
+    )
+    return list(session.scalars(found))
+
+
+def forget(session: Session, before: datetime) -> int:
+    """Remove what could be confirmed until then at the latest, and say how many."""
+    deleted: Any = session.execute(sa.delete(PreparedRow).where(PreparedRow.expires_at <= before))
+    return int(deleted.rowcount)
+
+
+def _locked(session: Session, row_id: str) -> PreparedRow:
+    mine = sa.select(PreparedRow).where(PreparedRow.id == row_id)
+    row: PreparedRow | None = session.scalars(for_update(mine)).one_or_none()
+    if row is None:
+        raise not_found(NOUN)
+    return row

@@ -1,0 +1,31 @@
+"""Who may send what an agent has prepared. Pure rules."""
+
+from contracts.errors import ServiceError, not_found
+from contracts.types import Actor, Role
+from services.gateway import rights
+from services.gateway.rights import CallersKey, Scope
+
+NOUN = "Prepared submission"
+
+
+def sends_itself(key: CallersKey) -> bool:
+    """Tell whether an agent with this key sends without being confirmed. A first key has every scope without anybody having
+    chosen so: whoever wants an agent to send makes a key for it."""
+    return Scope.AGENT_SEND in key.rights.scopes and not key.first
+
+
+def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepared_with: str) -> None:
+    """Raises ServiceError unless the user may confirm with this key what an agent has prepared for the user ``prepared_for``
+    with the key ``prepared_with``. To strangers it is not there."""
+    if actor.user_id != prepared_for and actor.role is not Role.ADMIN:
+        raise not_found(NOUN)
+    if key.id == prepared_with:
+        raise ServiceError(
+            "forbidden",
+            "This is the key that the agent itself uses: confirm with another one, which the agent does not have",
+        )
+    if sends_itself(key):
+        raise ServiceError("forbidden", "This key was made for agents (agent:send): confirm with one of your own")
+    if actor.role is Role.VIEWER:
+        raise ServiceError("forbidden", "Not authorized")
+    rights.check_scope(key.rights, frozenset({Scope.SEND}))

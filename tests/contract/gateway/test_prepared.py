@@ -1,0 +1,150 @@
+"""What agents have prepared, on both databases: kept sealed, sent under one id however often, forgotten."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from contracts.errors import ServiceError
+from contracts.rpc.submissions.api import CreateSubmission, NewSubmitter
+from contracts.runtime.clock import now
+from contracts.runtime.data.database import Database
+from contracts.types import Account, Actor, Agent, Role
+from services.gateway.accounts import commands
+from services.gateway.accounts.keys import KeyRing, id_of
+from services.gateway.models import PreparedRow
+from services.gateway.prepared import rows
+from services.gateway.prepared.sending import Kept, Prepared
+from tests.support.services.migrated import migrated
+
+KEY = "the-first-admin-s-key"
+
+
+class Service:
+    """Answers as the service of the submissions does: the same to the same ``request_id``. ``refusals`` come first."""
+
+    def __init__(self) -> None:
+        self.asked: list[CreateSubmission] = []
+        self.refusals: list[ServiceError] = []
+
+    def __call__(self, _rpc: Any, request: Any) -> Any:
+        self.asked.append(request)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return SimpleNamespace(id=[one.request_id for one in self.asked].index(request.request_id) + 100)
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def prepared(database_url: str, service: Service) -> Iterator[Prepared]:
+    migrated("gateway", database_url)
+    database, ring = Database(database_url), KeyRing("s" * 40)
+    database.write(commands.ensure_first_admin, "admin@example.com", ring.seal(KEY), lambda: "hash", now())
+    yield Prepared(database, ring, service)
+    database.dispose()
+
+
+def actor(prepared: Prepared) -> Actor:
+    agent = Agent(name="claude", version="1", key_id=id_of(prepared.keys.hash(KEY)))
+    return Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", agent=agent)
+
+
+def keep(prepared: Prepared) -> Kept:
+    command = CreateSubmission(
+        request_id="",
+        actor=actor(prepared),
+        account=Account(),
+        template_id=7,
+        submitters=[NewSubmitter(email="a.private.address@example.com")],
+    )
+    return prepared.keep(command, "d" * 64)
+
+
+def change(prepared: Prepared, **values: Any) -> None:
+    prepared.database.write(lambda session: session.execute(sa.update(PreparedRow).values(**values)) and None)
+
+
+def test_eight_at_once_send_it_under_one_id_in_one_name(prepared: Prepared, service: Service) -> None:
+    row = prepared.find(keep(prepared).token)
+    assert b"private" not in row.content
+    people = [actor(prepared).model_copy(update={"email": f"{number}@example.com"}) for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(lambda one: prepared.send(row, one), people)) == {100}
+    assert {(one.request_id, one.prepared_digest) for one in service.asked} == {(row.request_id, "d" * 64)}
+    (sender,) = {one.actor.email for one in service.asked}
+    assert sender in {one.email for one in people}
+    assert {one.actor.agent and one.actor.agent.name for one in service.asked} == {"claude"}
+    count = len(service.asked)
+    assert prepared.send(row, people[0]) == 100
+    assert len(service.asked) == count, "it is known what became of it"
+
+
+def test_what_was_not_sent_is_sent_later_and_what_was_refused_may_be_confirmed_again(
+    prepared: Prepared, service: Service
+) -> None:
+    row = prepared.find(keep(prepared).token)
+    service.refusals = [ServiceError("unavailable", "away"), ServiceError("unavailable", "still away")]
+    with pytest.raises(ServiceError, match="away"):
+        prepared.send(row, actor(prepared))
+    prepared.resume()
+    assert len(service.asked) == 1, "whoever has just confirmed is still at it"
+    prepared.resume(timedelta(0))
+    prepared.resume(timedelta(0))
+    prepared.resume(timedelta(0))
+    assert [one.request_id for one in service.asked] == [row.request_id] * 3
+
+    other = prepared.find(keep(prepared).token)
+    service.refusals = [ServiceError("invalid", "the template is archived")]
+    with pytest.raises(ServiceError, match="archived"):
+        prepared.send(other, actor(prepared))
+    prepared.resume(timedelta(0))
+    assert service.asked[-1].request_id == other.request_id, "nobody confirms it but a person"
+    assert len(service.asked) == 4
+    prepared.send(other, actor(prepared))
+
+    changed = prepared.find(keep(prepared).token)
+    service.refusals = [ServiceError("conflict", "changed")]
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="changed"):
+            prepared.send(changed, actor(prepared))
+    assert [one.request_id for one in service.asked].count(changed.request_id) == 1, "it is over"
+
+
+def test_it_ends(prepared: Prepared, service: Service) -> None:
+    kept = keep(prepared)
+    row = prepared.find(kept.token)
+    assert timedelta(hours=23) < kept.expires_at - now() <= timedelta(hours=24)
+    change(prepared, expires_at=now() - timedelta(seconds=1))
+    with pytest.raises(ServiceError, match="not confirmed in time"):
+        prepared.send(row, actor(prepared))
+    change(prepared, expires_at=now() + timedelta(hours=1), key_id="another key")
+    with pytest.raises(ServiceError, match="no longer good"):
+        prepared.send(row, actor(prepared))
+    assert service.asked == []
+    prepared.forget()
+    prepared.find(kept.token)
+    change(prepared, expires_at=now() - rows.KEPT - timedelta(seconds=1))
+    prepared.forget()
+    for token in (kept.token, "", "x" * 1000, "\udcff"):
+        with pytest.raises(ServiceError, match="Prepared submission not found"):
+            prepared.find(token)
+
+
+def test_only_so_many_wait(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_OPEN", 2)
+    prepared.refuse(prepared.find(keep(prepared).token))
+    first = keep(prepared)
+    keep(prepared)
+    with pytest.raises(ServiceError, match="2 prepared submissions wait") as refused:
+        keep(prepared)
+    assert refused.value.code == "rate_limited"
+    prepared.send(prepared.find(first.token), actor(prepared))
+    keep(prepared)

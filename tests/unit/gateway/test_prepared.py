@@ -1,0 +1,57 @@
+"""Who may confirm what an agent has prepared."""
+
+import pytest
+
+from contracts.errors import ServiceError
+from contracts.types import Actor, Role
+from services.gateway.prepared.rules import check_confirming, sends_itself
+from services.gateway.rights import WHOLE, CallersKey, Rights, Scope
+
+OWNER, OTHER = 7, 8
+AGENTS = "agents key"
+
+
+def key(*scopes: Scope, id_: str = "own key", first: bool = False) -> CallersKey:
+    return CallersKey(id_, "hash", Rights(frozenset(scopes)), first)
+
+
+def actor(user_id: int = OWNER, role: Role = Role.EDITOR) -> Actor:
+    return Actor(user_id=user_id, role=role, email="x@example.com")
+
+
+def test_only_a_key_that_was_made_for_it_sends_by_itself() -> None:
+    assert sends_itself(key(Scope.READ, Scope.AGENT_SEND))
+    assert not sends_itself(key(Scope.READ, Scope.SEND, Scope.ADMIN))
+    assert not sends_itself(CallersKey("first", "hash", WHOLE, first=True))
+
+
+@pytest.mark.parametrize(
+    ("who", "shown"),
+    [
+        (actor(), key(Scope.SEND)),
+        (actor(role=Role.ADMIN), key(Scope.SEND, Scope.READ)),
+        (actor(OTHER, Role.ADMIN), key(Scope.SEND)),
+        (actor(), CallersKey("first", "hash", WHOLE, first=True)),
+    ],
+)
+def test_who_confirms(who: Actor, shown: CallersKey) -> None:
+    check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("who", "shown", "code", "sentence"),
+    [
+        (actor(OTHER), key(Scope.SEND), "not_found", "Prepared submission not found"),
+        (actor(OTHER, Role.VIEWER), key(Scope.SEND), "not_found", "Prepared submission not found"),
+        (actor(), key(Scope.SEND, id_=AGENTS), "forbidden", "the key that the agent itself uses"),
+        (actor(), CallersKey(AGENTS, "hash", WHOLE, first=True), "forbidden", "the key that the agent itself uses"),
+        (actor(OTHER, Role.ADMIN), key(Scope.SEND, id_=AGENTS), "forbidden", "the key that the agent itself uses"),
+        (actor(), key(Scope.SEND, Scope.AGENT_SEND), "forbidden", "made for agents"),
+        (actor(role=Role.VIEWER), key(Scope.SEND), "forbidden", "Not authorized"),
+        (actor(), key(Scope.READ, Scope.ADMIN), "forbidden", "does not have the scope send"),
+    ],
+)
+def test_who_does_not(who: Actor, shown: CallersKey, code: str, sentence: str) -> None:
+    with pytest.raises(ServiceError, match=sentence) as refused:
+        check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS)
+    assert refused.value.code == code
