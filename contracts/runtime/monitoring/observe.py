@@ -38,11 +38,14 @@ _SECRET_KEYS = re.compile(
     r"(password|secret|token|api_?key|authorization|cookie|slug|credential|private_key|otp|passwd|signing_key)",
     re.IGNORECASE,
 )
-_SECRET_TEXTS = (
+_Patterns = tuple[tuple[re.Pattern[str], str], ...]
+_SECRET_TEXTS: _Patterns = (
     (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+@"), r"\1***@"),
-    (re.compile(r"(/(?:s|d|e|p|file)/)[A-Za-z0-9_-]{12,}"), r"\1***"),
+    (re.compile(r"(/(?:s|d|e|h|p|file|preview)/)[A-Za-z0-9_-]{12,}"), r"\1***"),
     (re.compile(r"whsec_[A-Za-z0-9+/=_-]+"), "whsec_***"),
 )
+_ADDRESS = (re.compile(r"[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"), "(address)")
+_IN_LINES: _Patterns = (*_SECRET_TEXTS, _ADDRESS)
 
 
 def request_id() -> str | None:
@@ -95,9 +98,10 @@ def setup(service: str, level: str = "INFO") -> None:
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Processor: values under secret-looking keys and secrets inside texts are replaced by ``***``."""
+    """Processor: values under secret-looking keys and secrets inside texts are replaced by ``***``, e-mail addresses by
+    ``(address)``. Nobody should hand them over; who does by mistake, or logs what others have said, is caught here."""
     for key, value in event.items():
-        event[key] = "***" if _names_a_secret(key) and value is not None else _redacted(value)
+        event[key] = "***" if _names_a_secret(key) and value is not None else _redacted(value, _IN_LINES)
     return event
 
 
@@ -107,17 +111,17 @@ def _names_a_secret(key: str) -> bool:
     return _SECRET_KEYS.search(key) is not None
 
 
-def _redacted(value: Any) -> Any:
+def _redacted(value: Any, patterns: _Patterns) -> Any:
     if isinstance(value, str):
-        if "/" not in value and "whsec_" not in value:
+        if "/" not in value and "@" not in value and "whsec_" not in value:
             return value  # none of the patterns can match
-        for pattern, replacement in _SECRET_TEXTS:
+        for pattern, replacement in patterns:
             value = pattern.sub(replacement, value)
         return value
     if isinstance(value, Mapping):
-        return {k: "***" if _names_a_secret(str(k)) else _redacted(v) for k, v in value.items()}
+        return {k: "***" if _names_a_secret(str(k)) else _redacted(v, patterns) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_redacted(item) for item in value]
+        return [_redacted(item, patterns) for item in value]
     return value
 
 
@@ -169,7 +173,11 @@ def _in_lines(event: Mapping[str, Any]) -> list[bytes]:
     if len(text) < 200:
         return [_rendered({"event": "log.failed", "of": texts.get("event"), "error": "too many values"})]
     middle = len(text) // 2
-    common = {key: event[key] for key in ("request_id", "level", "timestamp", "service") if key in event}
+    common = {
+        key: event[key]
+        for key in ("request_id", "level", "timestamp", "service")
+        if key in event
+    }
     rest = {"event": "log.continued", "of": event.get("of", event.get("event")), **common}
     return [
         *_in_lines({**event, longest: text[:middle]}),
@@ -343,4 +351,4 @@ def crash(event: str, error: BaseException) -> None:
 
 def shown(value: Any) -> str:
     """A setting as it may be shown: passwords in URLs and secrets are starred."""
-    return str(_redacted(str(value)))
+    return str(_redacted(str(value), _SECRET_TEXTS))

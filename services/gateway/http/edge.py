@@ -48,7 +48,7 @@ _FORM_OVERHEAD = 64 * 1024
 _TABLE_OVERHEAD = MEGABYTE
 _PAGE_OVERHEAD = 2 * MEGABYTE
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-_SECRET_PATH = re.compile(r"^(/(?:s|d|p|file|preview|prepared)/)([^/]{5})[^/]*")
+_SECRET_PATH = re.compile(r"^(/(?:s|d|e|h|p|file|preview|prepared)/)([^/]{5})[^/]*")
 
 
 class Edge:

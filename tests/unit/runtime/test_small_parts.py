@@ -120,6 +120,7 @@ def test_request_ids_are_words() -> None:
             "https://sign.example.com/file/QUJDREVGR0hJSktM/contract.pdf",
             "https://sign.example.com/file/***/contract.pdf",
         ),
+        ("/h/AbCdEf0123456789_-xyz", "/h/***"),
         ("key whsec_MfKQ9r8GKYqrTwjU", "key whsec_***"),
         ("nothing secret in https://example.com/s/", "nothing secret in https://example.com/s/"),
     ],
@@ -127,6 +128,22 @@ def test_request_ids_are_words() -> None:
 def test_secrets_are_starred(value: str, shown: str) -> None:
     assert observe.shown(value) == shown
     assert observe.redact(None, "", {"error": [{"text": value}]})["error"][0]["text"] == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "logged"),
+    [
+        ("/api/account/people/zoe.angstrom+a@mail.example.com", "/api/account/people/(address)"),
+        ("550 5.1.1 <zoë@müller.example>: no such user", "550 5.1.1 <(address)>: no such user"),
+        ("amqp://user:***@broker.example.com/%2F", "amqp://user:***@broker.example.com/%2F"),
+        ('File "app.py", line 3\n    @app.get("/")', 'File "app.py", line 3\n    @app.get("/")'),
+        ("a@b", "a@b"),
+        ("@" * 100_000, "@" * 100_000),
+    ],
+)
+def test_addresses_are_not_in_lines_of_the_log(value: str, logged: str) -> None:
+    assert observe.redact(None, "", {"error": [{"text": value}]})["error"][0]["text"] == logged
+    assert observe.shown(value) == value, "an operator sees their settings"
 
 
 @pytest.mark.parametrize(

@@ -333,5 +333,9 @@ def test_the_log_line_holds_no_secret() -> None:
         request("GET", "/templates", query=b"q=secret-words", headers={"x-auth-token": "the-key-itself"})
     assert [line["event"] for line in lines] == ["http.handled", "http.handled"]
     assert lines[0]["path"] == "/s/k3VtR.../form"
+    with capture_logs() as more:
+        request("GET", "/h/k3VtR9mQzXw2Lp5bN8cYsA")
+        request("GET", "/e/k3VtR9mQzXw2Lp5bN8cYsA/file")
+    assert [line["path"] for line in more] == ["/h/k3VtR...", "/e/k3VtR.../file"]
     for secret in ("mQzXw2Lp5bN8cYsA", "secret-words", "the-key-itself"):
         assert secret not in str(lines)
