@@ -41,6 +41,7 @@ hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAM
 _STORIES = "tests/e2e/"
 _EQUIPPED = (
     "tests/e2e/evidence/test_sealing_troubles.py",
+    "tests/e2e/evidence/test_traces.py",
     "tests/e2e/notifications/test_mail_server.py",
     "tests/e2e/calls/test_generated_calls.py",
 )

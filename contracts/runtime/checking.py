@@ -26,7 +26,7 @@ from contracts.runtime.bus import broker, declare
 from contracts.runtime.bus.topology import exclusive_queue_name, own_exchange
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from contracts.runtime.settings import ServiceSettings
 
 TIME_LIMIT = 60.0
@@ -95,6 +95,8 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
             "file store", partial(_file_store, settings.blob_url), "correct BLOB_URL, or make it writable for this user"
         ),
     ]
+    if tracing.wanted():
+        common.append(Trial("traces", _traces, "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT"))
     if importlib.util.find_spec(f"services.{name}.checking") is None:
         return common
     specific: list[Trial] = importlib.import_module(f"services.{name}.checking").trials(settings)
@@ -135,6 +137,16 @@ def reason_of(error: BaseException) -> str:
         cause = reason_of(error.__cause__) if error.__cause__ is not None else ""
         return f"{error.message} ({cause})" if cause else error.message
     return _line(error)
+
+
+def _traces() -> str:
+    from contracts.runtime.monitoring import recording
+
+    try:
+        recording.try_out()
+    except recording.CannotRecord as reason:
+        raise Fault(str(reason)) from reason
+    return ""
 
 
 def _line(error: object) -> str:

@@ -36,7 +36,12 @@ def run(*names: str, arguments: list[str] | None = None) -> None:
     garbage.seldom()
     # structlog draws with it, where it is there; no image has it, and it came with a tool of the tests.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
-    sys.exit(_command(chosen[0], names))
+    status = _command(chosen[0], names)
+    # Not before: a worker makes the standard library cooperative first.
+    from contracts.runtime.monitoring import tracing
+
+    tracing.finish()
+    sys.exit(status)
 
 
 def _end(*_signal: object) -> None:

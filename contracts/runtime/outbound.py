@@ -30,7 +30,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.ssl_ import create_urllib3_context
 
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from contracts.runtime.settings import WEB_PORTS, ServiceSettings
 
 NOT_CALLED = Counter(
@@ -40,6 +40,7 @@ NOT_CALLED = Counter(
 MAX_REDIRECTS = 3
 LONGEST_URL = 2048
 _CHUNK = 65_536
+_REFUSED = 400
 
 KEPT_SECONDS = 15.0
 """A connection waits that long for the next call; receivers close theirs after some time, too."""
@@ -295,34 +296,36 @@ class Outbound:
         watchdog = threading.Timer(remaining, adapter.cut)
         watchdog.daemon = True
         done = False
-        try:
-            watchdog.start()
-            with line.session.request(
-                method,
-                url,
-                data=body,
-                headers={"Accept-Encoding": "identity", **headers},
-                timeout=(min(connect_timeout, remaining), remaining),
-                allow_redirects=False,
-                stream=True,
-            ) as answer:
-                yield answer
-            if adapter.was_cut:
-                # An answer that was cut in its headers looks like one without a body.
-                raise OutboundFailed("took too long")
-            done = True
-        except (OutboundRefused, OutboundFailed):
-            raise
-        except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
-            if idle is not None and not adapter.was_cut and _was_closed(error):
-                raise _Stale from error
-            raise self._explained(error, time.monotonic() >= deadline, sent=adapter.has_connected) from error
-        finally:
-            watchdog.cancel()
-            if done and keep:
-                self._keep_line(line)
-            else:
-                line.session.close()
+        with _span(method, url) as span:
+            try:
+                watchdog.start()
+                with line.session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers={"Accept-Encoding": "identity", **tracing.outgoing(), **headers},
+                    timeout=(min(connect_timeout, remaining), remaining),
+                    allow_redirects=False,
+                    stream=True,
+                ) as answer:
+                    _note_status(span, answer.status_code)
+                    yield answer
+                if adapter.was_cut:
+                    # An answer that was cut in its headers looks like one without a body.
+                    raise OutboundFailed("took too long")
+                done = True
+            except (OutboundRefused, OutboundFailed):
+                raise
+            except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
+                if idle is not None and not adapter.was_cut and _was_closed(error):
+                    raise _Stale from error
+                raise self._explained(error, time.monotonic() >= deadline, sent=adapter.has_connected) from error
+            finally:
+                watchdog.cancel()
+                if done and keep:
+                    self._keep_line(line)
+                else:
+                    line.session.close()
 
     def close_idle(self) -> None:
         """Close connections that were kept and are not wanted any more."""
@@ -386,6 +389,19 @@ class Outbound:
         plain = _unwrapped(address)
         networks = [network for network in self._allowed if plain.version == network.version and plain in network]
         return any(network.num_addresses == 1 for network in networks) if is_metadata(address) else bool(networks)
+
+
+def _span(method: str, url: str) -> tracing.Span:
+    """Return the span of a call to somebody else's server. Not where it goes: the URL is its receiver's, and may be secret."""
+    if not tracing.on():
+        return tracing.NOTHING
+    return tracing.span(method, tracing.CLIENT, {"http.request.method": method, "url.scheme": urlsplit(url).scheme})
+
+
+def _note_status(span: tracing.Span, status: int) -> None:
+    span.set({"http.response.status_code": status})
+    if status >= _REFUSED:
+        span.fail(str(status))
 
 
 class _Stale(Exception):

@@ -128,6 +128,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         api=api,
         methods=methods,
         agents=Endpoint(work, authenticator, networks(settings.trusted_proxies)),
+        routes={operation.id: API + operation.path for operation in operations},
     )
     return edge, context
 

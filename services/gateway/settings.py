@@ -63,6 +63,11 @@ class Settings(ServiceSettings):
     fetch_threads: int = Field(default=16, ge=1, description="threads that fetch files from URLs that callers gave")
     work_threads: int = Field(default=8, ge=1, description="threads for large bodies, files, passwords, the database")
 
+    trace_sampling_by_callers: bool = Field(
+        default=False,
+        description="whether the traceparent of a caller says if their request is recorded, where traces are on; otherwise "
+        "OTEL_TRACES_SAMPLER alone does",
+    )
     trusted_proxies: str = Field(
         default="127.0.0.1/32,::1/128", description="comma-separated CIDRs of proxies whose X-Forwarded-For is believed"
     )

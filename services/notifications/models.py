@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
@@ -49,7 +49,7 @@ class ReplacedLinkRow(Base):
     submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id"), index=True)
 
 
-class OutgoingRow(DueRow):
+class OutgoingRow(DueRow, Traced):
     """A message to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
     ``key`` says what it is, so that the same fact told twice makes one row. ``answer`` is the mail server's or the provider's

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
@@ -18,7 +18,7 @@ _DUE = sa.text("state = 'due'")
 _LEASED = sa.text("leased_by IS NOT NULL")
 
 
-class SealJob(DueRow, Base):
+class SealJob(DueRow, Traced, Base):
     """One attempt of a submission to get its documents sealed, named by ``seal_id``: one job, one result.
 
     ``request`` (a SealRequest) is there until the job has ended; it holds values and addresses of people. ``files`` is how
@@ -52,7 +52,7 @@ class SealJob(DueRow, Base):
     )
 
 
-class CertsignJob(DueRow, Base):
+class CertsignJob(DueRow, Traced, Base):
     """The signatures that a provider is to make for a seal job, which has the same ``id`` and waits for them.
 
     ``order`` is the CertsignOrder that is followed now. ``prepared_for`` (the certificates and the mechanism) and ``assurance``
@@ -145,7 +145,7 @@ class CertsignSigning(Base):
     signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
-class Confirmation(DueRow, Base):
+class Confirmation(DueRow, Traced, Base):
     """A signer's confirmation at a provider, named by its ``id``: their own signature of each document
     (``services.rendering.rules.confirming``).
 
@@ -238,7 +238,7 @@ class ConfirmationSigning(Base):
     level: Mapped[str | None] = mapped_column(sa.String(10))
 
 
-class StampedSeal(DueRow, Base):
+class StampedSeal(DueRow, Traced, Base):
     """A seal job whose files get duty stamps, which has the same ``id``: due while its stamps are to be ordered.
 
     ``parts`` are the sealed files (sealing/parts.py), kept for the ``revision``-th time; None until they are there.
@@ -313,7 +313,7 @@ class ArchivedFile(DueRow, Base):
     )
 
 
-class StatementRow(DueRow, Base):
+class StatementRow(DueRow, Traced, Base):
     """A statement of a completion (contracts.evidence.statements), named by the SHA-256 of its bytes: to be signed, then kept.
 
     None is ever replaced: a second one of the same completion stands beside the first. ``parts`` are there until the submission
@@ -389,7 +389,7 @@ class StatementsSince(Base):
     at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class DutyStamp(DueRow, Base):
+class DutyStamp(DueRow, Traced, Base):
     """One stamp that an order wishes: the ``number``-th (from 0) on one file of a submission. Of the target ``combined`` there
     is one file, with ``document_index`` 0.
 

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 from contracts.runtime.data.search import search_index
 
@@ -484,7 +484,7 @@ class BlobRemovalRow(DueRow, Base):
     __table_args__ = (sa.Index("ix_blob_removals_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
 
 
-class ReminderRow(DueRow, Base):
+class ReminderRow(DueRow, Traced, Base):
     """A reminder to a party that was invited: ``number`` 1, 2 or 3. Whether it is still wanted is asked when it is due."""
 
     __tablename__ = "reminders"
@@ -503,7 +503,7 @@ class ReminderRow(DueRow, Base):
     )
 
 
-class BatchRow(DueRow, Base):
+class BatchRow(DueRow, Traced, Base):
     """A file of rows, each of which becomes a submission (see ``batches``). It is due for as long as one is pending.
 
     ``request_id`` is that of the request that brought it; those of the rows' submissions begin with it. ``settings`` (a

@@ -31,6 +31,7 @@ from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
+from contracts.runtime.monitoring import tracing
 from contracts.types import FormerSecret, iso
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain, queries
@@ -429,7 +430,7 @@ def _log(
     _advance(subject, envelope)
     for webhook in webhooks:
         if event.event_type in webhook.events and (not subject.erased or event.event_type == SUBMISSION_ERASED.type):
-            _plan(session, webhook, event, now)
+            _plan(session, webhook, event, tracing.of(envelope.traceparent), now)
 
 
 def _log_followers(
@@ -508,8 +509,9 @@ def _append(
     return event
 
 
-def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
+def _plan(session: Session, webhook: Webhook, event: LoggedEvent, trace: str | None, now: datetime) -> None:
     delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
+    delivery.traceparent = trace
     if event.event_type == SUBMISSION_ERASED.type and (
         until := session.scalar(_UNDER_WAY, {"stream": delivery.stream})
     ):

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
-from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
@@ -135,7 +135,7 @@ class Request:
     former_secrets: Sequence[dict[str, Any]] = ()
 
 
-class Delivery(DueRow, Base):
+class Delivery(DueRow, Traced, Base):
     """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one

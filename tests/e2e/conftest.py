@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.services import SERVICES
+from tests.support.servers.collector import Collector
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.servers.tsa import Authority, authority
@@ -27,11 +28,12 @@ def suite(request: pytest.FixtureRequest) -> RunningSuite:
 
 @dataclass(frozen=True)
 class Equipped:
-    """A suite that sends its mails to a server and has its seals time-stamped."""
+    """A suite that sends its mails to a server, has its seals time-stamped, and tells a collector its traces."""
 
     suite: RunningSuite
     mail: MailServer
     authority: Authority
+    collector: Collector
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +41,7 @@ def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, Runni
     """For the tests of what is around the suite, and for calls that change whatever can be changed. On PostgreSQL only: the
     databases make no difference to what is tested with it."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
-    with MailServer() as mail, authority("crl") as time_stamping:
+    with MailServer() as mail, authority("crl") as time_stamping, Collector() as collector:
         anchors = workspace / "anchors"
         anchors.mkdir()
         (anchors / "tsa.der").write_bytes(time_stamping.root)
@@ -51,8 +53,9 @@ def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, Runni
             "TSA_TIMEOUT": "2",
             "TSA_ATTEMPTS": "1",
             "TRUST_ANCHORS_DIR": str(anchors),
+            **collector.settings,
         }
         running = start_suite(workspace / "suite-equipped", one_worker=True, **databases, **settings)
         suites["equipped"] = running
-        yield Equipped(running, mail, time_stamping)
+        yield Equipped(running, mail, time_stamping, collector)
         running.stop()

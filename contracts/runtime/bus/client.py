@@ -41,7 +41,7 @@ from contracts.runtime.bus.topology import (
     TIMEOUT_HEADER,
     exclusive_queue_name,
 )
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 
 log = observe.logger(__name__)
 
@@ -109,14 +109,15 @@ class RpcClient:
         """The response as plain JSON values, not validated again."""
         started = time.perf_counter()
         future: Future[Any] = Future()
-        number = self._send(rpc, request, lambda outcome: None if future.done() else future.set_result(outcome))
-        try:
-            outcome = future.result(rpc.timeout)
-        except TimeoutError:
-            outcome = self._timed_out(rpc)
-        finally:
-            self._pending.pop(number, None)
-        return _answer(rpc, outcome, started, self._loads)
+        with _span(rpc):
+            number = self._send(rpc, request, lambda outcome: None if future.done() else future.set_result(outcome))
+            try:
+                outcome = future.result(rpc.timeout)
+            except TimeoutError:
+                outcome = self._timed_out(rpc)
+            finally:
+                self._pending.pop(number, None)
+            return _answer(rpc, outcome, started, self._loads)
 
     async def call_async(self, rpc: Rpc[Q, R], request: Q) -> R:
         """As ``call``, for asyncio."""
@@ -129,14 +130,15 @@ class RpcClient:
         if (mailbox := self._mailboxes.get(loop)) is None:
             mailbox = self._mailboxes[loop] = _Mailbox(loop)
         future: asyncio.Future[Any] = loop.create_future()
-        number = self._send(rpc, request, lambda outcome: mailbox.post(future, outcome))
-        late = loop.call_later(rpc.timeout, _resolve, future, None)
-        try:
-            outcome = await future
-        finally:
-            late.cancel()
-            self._pending.pop(number, None)
-        return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started, self._loads)
+        with _span(rpc):
+            number = self._send(rpc, request, lambda outcome: mailbox.post(future, outcome))
+            late = loop.call_later(rpc.timeout, _resolve, future, None)
+            try:
+                outcome = await future
+            finally:
+                late.cancel()
+                self._pending.pop(number, None)
+            return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started, self._loads)
 
     def hint(self, service: str, tables: Iterable[str]) -> None:
         """Tell the service's background process to look at these tables now. Never waits, never fails, may be lost."""
@@ -173,6 +175,8 @@ class RpcClient:
             headers[REQUEST_ID_HEADER] = identifier
         if asking := caller.current():
             headers[CALLER_HEADER] = asking
+        if trace := tracing.traceparent():
+            headers[tracing.HEADER] = trace
         began = time.monotonic()
         self._pending[number] = _Call(rpc.service, resolve, began, began + rpc.timeout)
 
@@ -388,6 +392,14 @@ def _blocked() -> _NoAnswer:
 
 def _not_running(service: str) -> _NoAnswer:
     return _unavailable(f"The service {service} is not running", "no_service")
+
+
+def _span(rpc: Rpc[Any, Any]) -> tracing.Span:
+    """Return the caller's span of a call; a refusal is a failure of it, as OpenTelemetry's conventions for RPC have it."""
+    if not tracing.on():
+        return tracing.NOTHING
+    method = f"{rpc.service}/{rpc.method}"
+    return tracing.span(method, tracing.CLIENT, {"rpc.system.name": "nameko", "rpc.method": method})
 
 
 def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float, loads: Callable[[bytes], Any]) -> Any:

@@ -20,9 +20,13 @@ from contracts.rpc import Rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.database import dialect_of, insert, insert_for, insert_into, leave_work, to_json
 from contracts.runtime.data.tables import answers, event_stream, inbox, outbox, told
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 
 R = TypeVar("R")
+
+_NOT_WRITTEN = {"epoch"}
+_NOT_TRACED = {"epoch", "traceparent"}
+"""Keys of the envelope that are not in the row: the epoch is added when it is sent (``with_epoch``)."""
 
 _DROPPED = "dropped"
 """Stands for the handler, in the inbox, of an event that an operator dropped."""
@@ -52,13 +56,14 @@ def emit(
         sequence=sequence,
         occurred_at=now(),
         request_id=observe.request_id(),
+        traceparent=tracing.traceparent(),
         data=data.model_dump(mode="json"),
     )
     row = {
         "event_id": envelope.id,
         "source": event.source,
         "type": event.type,
-        "body": to_json(envelope.model_dump(mode="json", exclude={"epoch"})),
+        "body": to_json(envelope.model_dump(mode="json", exclude=_NOT_WRITTEN if tracing.on() else _NOT_TRACED)),
         "created_at": envelope.occurred_at,
         "subject": subject,
         "sequence": sequence,

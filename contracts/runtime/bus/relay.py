@@ -8,6 +8,7 @@ One relay at a time per database, by an advisory lock on PostgreSQL and a lease 
 Events may be published twice, never zero times.
 """
 
+import contextlib
 import itertools
 import json
 import time
@@ -22,13 +23,13 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime.bus.outbox import with_epoch
 from contracts.runtime.bus.publisher import CONFIRMED, UNROUTED, Message, Publisher
-from contracts.runtime.bus.topology import event_exchange
+from contracts.runtime.bus.topology import event_exchange, span_destination
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import Loop
 from contracts.runtime.data.database import Database, UtcDateTime
 from contracts.runtime.data.holder import is_dead, own_name
 from contracts.runtime.data.tables import leases, outbox, told
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 
 log = observe.logger(__name__)
 
@@ -101,17 +102,8 @@ class Relay(Loop):
     def _publish(self, rows: Sequence[Row[Any]]) -> dict[str, str]:
         if not rows:
             return {}
-        outcomes = self._publisher.publish(
-            [
-                Message(
-                    row.event_id,
-                    event_exchange(row.source),
-                    row.type,
-                    with_epoch(row.body, row.epoch).encode(),
-                )
-                for row in rows
-            ]
-        )
+        with contextlib.ExitStack() as spans:
+            outcomes = self._publisher.publish([_message(row, spans) for row in rows])
         confirmed = _confirmed(outcomes)
         PUBLISHED.labels(self._service).inc(confirmed)
         unrouted = sorted({row.type for row in rows if outcomes[row.event_id] == UNROUTED})
@@ -131,6 +123,24 @@ class Relay(Loop):
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
         UNROUTABLE.labels(self._service).set(unroutable)
         return waiting
+
+
+def _message(row: Row[Any], spans: contextlib.ExitStack) -> Message:
+    headers = {}
+    if tracing.on() and (cause := json.loads(row.body).get(tracing.HEADER)) is not None:
+        attributes = {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "send",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": span_destination(row.source, row.type),
+            "messaging.rabbitmq.destination.routing_key": row.type,
+            "messaging.message.id": row.event_id,
+        }
+        spans.enter_context(tracing.span(f"send {row.type}", tracing.PRODUCER, attributes, parent=cause))
+        if (trace := tracing.traceparent()) is not None:
+            headers[tracing.HEADER] = trace
+    body = with_epoch(row.body, row.epoch).encode()
+    return Message(row.event_id, event_exchange(row.source), row.type, body, headers)
 
 
 def _confirmed(outcomes: dict[str, str]) -> int:

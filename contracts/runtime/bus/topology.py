@@ -72,6 +72,12 @@ def event_exchange(source: str) -> str:
     return f"{source}.events"
 
 
+def span_destination(source: str, kind: str, queue: str | None = None) -> str:
+    """Name in a trace where an event goes, or with ``queue`` where it was taken from, as OpenTelemetry's conventions for
+    RabbitMQ have it: exchange, routing key, queue."""
+    return ":".join(filter(None, (event_exchange(source), kind, queue)))
+
+
 def own_exchange(service: str) -> str:
     """By it a service puts messages into its own queues, by their names: nobody else may publish there, and it publishes to no
     queue by the default exchange, where whoever may publish reaches every queue of the broker."""

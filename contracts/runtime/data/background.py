@@ -14,12 +14,13 @@ stopped or cut off no longer prolongs it, and another one takes the row over.
 Nothing here sleeps in a worker: these loops run in a service's ``background`` process, in plain threads.
 """
 
+import contextvars
 import random
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -33,7 +34,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database, UtcDateTime, leave_work
 from contracts.runtime.data.holder import is_dead, own_name
 from contracts.runtime.data.lanes import FRESH, MOMENT, MOST, LaneChoice, Lanes, is_due, is_free
-from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring import liveness, observe, tracing
 
 log = observe.logger(__name__)
 
@@ -91,6 +92,13 @@ class DueRow:
     def retry(self, at: datetime) -> None:
         """Make a row due again, as an operator's retry does."""
         self.make_due(at)
+
+
+class Traced:
+    """The column of work that belongs to the trace of what caused it; mix in beside DueRow. A migration adds it with
+    ``tables.add_trace(op, ...)``."""
+
+    traceparent: Mapped[str | None] = mapped_column(sa.String(tracing.LENGTH), default=tracing.traceparent)
 
 
 Record = Callable[[Session, Any], None]
@@ -167,7 +175,7 @@ class _Wave:
 class _UnderWay:
     """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next,
     and when it loses its lease and its place. ``held``: its outcome is not in the database. ``unwritten``: there is an outcome,
-    and the database has not taken it. ``over``: it has."""
+    and the database has not taken it. ``over``: it has. ``context``: what its outcome is recorded in, by whatever thread."""
 
     key: Any
     attempts: int
@@ -177,6 +185,7 @@ class _UnderWay:
     held: bool = True
     unwritten: bool = False
     over: bool = False
+    context: contextvars.Context = field(default_factory=contextvars.Context)
 
 
 @dataclass
@@ -507,7 +516,8 @@ class DueWork(Loop):
 
     def _work(self, row: Any, this: _UnderWay) -> None:
         started = time.monotonic()
-        with observe.request(getattr(row, "request_id", None)):
+        with observe.request(getattr(row, "request_id", None)), self._span(row, this) as span:
+            this.context = contextvars.copy_context()
             try:
                 outcome = self._attempt(row)
             except Exception as error:
@@ -515,6 +525,9 @@ class DueWork(Loop):
                 outcome = Retry(_words(error))
             this.wave.gather()
             state = self._written(this, outcome)
+            span.set({"countersign.outcome": state})
+            if state in ("retry", "parked"):
+                span.fail(state)
             duration = round((time.monotonic() - started) * 1000, 1)
             log.info(
                 "due_work.attempted",
@@ -526,6 +539,20 @@ class DueWork(Loop):
                 duration_ms=duration,
             )
         FINISHED.labels(self.name, state).inc()
+
+    def _span(self, row: Any, this: _UnderWay) -> tracing.Span:
+        """Return the span of one attempt: within the trace of what caused the work, also when it is tried again. What was
+        planned for a later time begins a trace of its own, with a link to its cause: that one is over by then."""
+        if not tracing.on():
+            return tracing.NOTHING
+        cause = getattr(row, "traceparent", None)
+        attributes: tracing.Attributes = {
+            "countersign.work": self.name,
+            "countersign.row": _shown(this.key),
+            "countersign.attempt": this.attempts,
+        }
+        parent, link = (None, cause) if self._scheduled else (cause, None)
+        return tracing.span(self.name, attributes=attributes, parent=parent, root=True, link=link)
 
     def _written(self, this: _UnderWay, outcome: Outcome) -> str:
         """Write the outcome, as soon as the database takes it; returns the state of the row then."""
@@ -669,10 +696,10 @@ class DueWork(Loop):
         row.leased_until = row.leased_by = None
         if isinstance(outcome, Done):
             row.state, row.finished_at, row.last_error = "done", now(), None
-            _run(outcome.record, session, row)
+            this.context.run(_run, outcome.record, session, row)
         elif isinstance(outcome, Park):
             self._park(row, outcome.error)
-            _run(outcome.record or self._on_park, session, row)
+            this.context.run(_run, outcome.record or self._on_park, session, row)
         elif isinstance(outcome, More):
             row.attempts, row.last_error, row.next_attempt_at = 0, None, now() + outcome.after
             return "more"
@@ -683,12 +710,12 @@ class DueWork(Loop):
             return "not tried"
         elif row.attempts > len(self._schedule):
             self._park(row, outcome.error)
-            _run(outcome.record, session, row)
-            _run(self._on_park, session, row)
+            this.context.run(_run, outcome.record, session, row)
+            this.context.run(_run, self._on_park, session, row)
         else:
             row.last_error = outcome.error[:_ERROR_LENGTH]
             row.next_attempt_at = now() + (outcome.after or self._pause_after(row.attempts))
-            _run(outcome.record, session, row)
+            this.context.run(_run, outcome.record, session, row)
             return "retry"
         return str(row.state)
 
@@ -758,6 +785,10 @@ class DueWork(Loop):
 def _run(record: Record | None, session: Session, row: Any) -> None:
     if record is not None:
         record(session, row)
+
+
+def _shown(key: Any) -> str:
+    return "/".join(map(str, key))
 
 
 def _words(error: Exception) -> str:

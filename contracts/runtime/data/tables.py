@@ -249,6 +249,18 @@ def downgrade_2(op: Any) -> None:
     op.drop_index("ix_inbox_event_id", "inbox")
 
 
+def add_trace(op: Any, *names: str) -> None:
+    """Add the column of ``background.Traced`` to tables of due work, from a migration."""
+    for name in names:
+        op.add_column(name, sa.Column("traceparent", sa.String(55)))
+
+
+def drop_trace(op: Any, *names: str) -> None:
+    """Drop it again."""
+    for name in names:
+        op.drop_column(name, "traceparent")
+
+
 def due_columns() -> list[sa.Column[Any]]:
     """The columns of ``background.DueRow``, for a migration: ``op.create_table("mails", ..., *tables.due_columns())``."""
     return [

@@ -1,7 +1,8 @@
 """Logs, request ids, metrics and the health port.
 
 Logs are JSON lines on stderr, one canonical line per unit of work, never with document content or secrets. The request id
-is a context variable: set from HTTP and AMQP headers and from event envelopes, handed on by the bus and the outbox.
+is a context variable: set from HTTP and AMQP headers and from event envelopes, handed on by the bus and the outbox. Where
+traces are on (``tracing``), each line has ``trace_id`` and ``span_id`` as well.
 
 Logging never raises, never waits and never switches green threads, whatever stderr is (``line_writer``), and takes no lock:
 nobody waits for another one's line.
@@ -26,6 +27,7 @@ import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Gauge, generate_latest
 from structlog.typing import FilteringBoundLogger
 
+from contracts.runtime.monitoring import tracing
 from contracts.runtime.monitoring.line_writer import LONGEST_LINE, LineWriter
 
 FLUSH_SECONDS = 2.0
@@ -76,6 +78,7 @@ def setup(service: str, level: str = "INFO") -> None:
     """Send this process's logs, the standard library's included, to stderr as JSON lines."""
     shared: list[Any] = [
         _add_request_id,
+        *([_add_trace] if tracing.on() else []),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_service(service),
@@ -93,6 +96,8 @@ def setup(service: str, level: str = "INFO") -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # ten lines for each failed connection; broker.py logs one
+    # Each try to reach a collector that is away; that spans were lost is an error.
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     for chatty in ("amqp", "kombu", "nameko", "botocore", "boto3", "urllib3", "s3transfer", "alembic"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, getattr(logging, level)))
 
@@ -128,6 +133,12 @@ def _redacted(value: Any, patterns: _Patterns) -> Any:
 def _add_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if (identifier := _request_id.get()) is not None:
         event.setdefault("request_id", identifier)
+    return event
+
+
+def _add_trace(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in tracing.present().items():
+        event.setdefault(name, value)
     return event
 
 
@@ -175,7 +186,7 @@ def _in_lines(event: Mapping[str, Any]) -> list[bytes]:
     middle = len(text) // 2
     common = {
         key: event[key]
-        for key in ("request_id", "level", "timestamp", "service")
+        for key in ("request_id", "trace_id", "span_id", "level", "timestamp", "service")
         if key in event
     }
     rest = {"event": "log.continued", "of": event.get("of", event.get("event")), **common}
@@ -258,8 +269,12 @@ class _Printed(io.TextIOBase):
 
 
 def setup_process(service: str, level: str = "INFO") -> None:
-    """``setup`` for a process that stays: whatever it prints, and what ends it or one of its threads, goes to the log."""
+    """``setup`` for a process that stays: whatever it prints, and what ends it or one of its threads, goes to the log. Traces
+    begin here, too, if they are asked for; ``tracing.finish`` ends them."""
+    without_traces = tracing.start(service)
     setup(service, level)
+    if without_traces is not None:
+        logger(__name__).error("traces.off", reason=without_traces)
     sys.stderr = sys.stdout = _Printed()
     logging.captureWarnings(True)
     sys.excepthook = lambda _kind, error, _trace: crash("process.failed", error)

@@ -16,7 +16,7 @@ from contracts.rpc import Rpc
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.bus.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
 from contracts.runtime.data.database import refuse_bad_text
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from contracts.runtime.worker.consuming import Delivery
 
 log = observe.logger(__name__)
@@ -29,6 +29,9 @@ HANDLED = Counter(
 CLOCK_TOLERANCE = 60.0
 """Seconds that two machines' clocks may differ. Within it a late request is still dropped by the broker's expiration and
 by the time it waited here, which need no common clock."""
+
+_OUR_FAULT = frozenset({"internal", "unavailable"})
+"""Outcomes of which the caller is not the cause."""
 
 _SUSPICIOUS = re.compile(rb"\\u0000|\\u[dD][89abAB]")
 
@@ -64,6 +67,7 @@ def answer(rpc: Rpc[Any, Any], handler: Callable[[Any], Any], delivery: Delivery
     with (
         observe.request(delivery.headers.get(REQUEST_ID_HEADER)),
         acting_for(delivery.headers.get(CALLER_HEADER)),
+        _span(rpc, delivery) as span,
     ):
         try:
             result = rpc.encode(handler(read_request(rpc.request, delivery.body)))
@@ -77,11 +81,23 @@ def answer(rpc: Rpc[Any, Any], handler: Callable[[Any], Any], delivery: Delivery
                 ServiceError("internal", "Internal error", [{"field": "", "reason": f"see log entry {correlation}"}])
             )
             outcome = "internal"
+        span.set({"rpc.response.status_code": outcome})
+        if outcome in _OUR_FAULT:
+            span.fail(outcome)
         duration = time.monotonic() - taken_at
         log.info("rpc.handled", call=call, outcome=outcome, duration_ms=round(duration * 1000, 2), bytes_out=len(body))
     DURATION.labels(call).observe(duration)
     HANDLED.labels(call, outcome).inc()
     return body
+
+
+def _span(rpc: Rpc[Any, Any], delivery: Delivery) -> tracing.Span:
+    """Return our span of a call, within its caller's; none for a caller who has none."""
+    if not tracing.on():
+        return tracing.NOTHING
+    method = f"{rpc.service}/{rpc.method}"
+    attributes = {"rpc.system.name": "nameko", "rpc.method": method}
+    return tracing.span(method, tracing.SERVER, attributes, parent=delivery.headers.get(tracing.HEADER))
 
 
 def read_request(model: type[BaseModel], body: bytes) -> BaseModel:

@@ -27,7 +27,7 @@ from contracts.runtime.bus.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.bus.suspects import Suspects, event_key
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
-from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring import liveness, observe, tracing
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.requests import invalid_fields
 from contracts.types import iso
@@ -134,11 +134,13 @@ class Subscription:
     ) -> _Outcome:
         started = time.monotonic()
         envelope: Envelope | None = None
+        span = tracing.NOTHING
         try:
             begin()
             envelope, data = self._read(delivery.body)
             with (
                 observe.request(envelope.request_id),
+                self._span(delivery, envelope) as span,
                 liveness.under_way(f"the event {self._event.type} {envelope.id}"),
             ):
                 handler(envelope, data)
@@ -147,8 +149,25 @@ class Subscription:
             outcome = _Outcome("parked", reason)
         except Exception as error:
             outcome = _Outcome(self._after(error, delivery), error)
-        self._report(delivery, envelope, outcome, time.monotonic() - started)
+        self._report(delivery, envelope, outcome, time.monotonic() - started, span)
         return outcome
+
+    def _span(self, delivery: Delivery, envelope: Envelope) -> tracing.Span:
+        """Return the span of one try, within that of publishing, or of the cause where the message was fetched again. An event
+        whose cause was in no trace begins one."""
+        if not tracing.on():
+            return tracing.NOTHING
+        attributes: tracing.Attributes = {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "process",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": topology.span_destination(self._event.source, self._event.type, self._queue),
+            "messaging.rabbitmq.destination.routing_key": self._event.type,
+            "messaging.message.id": envelope.id,
+            "countersign.failures": self._failures(delivery),
+        }
+        parent = delivery.headers.get(tracing.HEADER) or envelope.traceparent
+        return tracing.span(f"process {self._queue}", tracing.CONSUMER, attributes, parent=parent, root=True)
 
     def _after(self, error: Exception, delivery: Delivery) -> str:
         if isinstance(error, ServiceError) and error.code == "unavailable":
@@ -223,7 +242,9 @@ class Subscription:
         parked = topology.parked_queue_name(self._queue)
         return Message.copy(delivery, topology.own_exchange(self._service), parked, headers)
 
-    def _report(self, delivery: Delivery, envelope: Envelope | None, outcome: _Outcome, seconds: float) -> None:
+    def _report(
+        self, delivery: Delivery, envelope: Envelope | None, outcome: _Outcome, seconds: float, span: tracing.Span
+    ) -> None:
         HANDLED.labels(self._queue, outcome.name).inc()
         DURATION.labels(self._queue).observe(seconds)
         error = outcome.error
@@ -240,6 +261,7 @@ class Subscription:
             reason=_reason(error) if error else None,
             duration_ms=round(seconds * 1000, 2),
             exc_info=None if expected else error,
+            **span.ids(),
         )
 
 

@@ -10,7 +10,7 @@ from prometheus_client import Gauge, Histogram
 
 from contracts.errors import ServiceError
 from contracts.runtime.clock import uuid7
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from services.gateway.http import errors
 from services.gateway.http.answers.cross_origin import CrossOrigin
 from services.gateway.http.answers.entity_tags import Tagged
@@ -43,6 +43,7 @@ DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", 
 IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
 
 _LONGEST_PATH = 2000
+_SERVER_ERROR = 500
 _SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
 _FORM_OVERHEAD = 64 * 1024
 _TABLE_OVERHEAD = MEGABYTE
@@ -64,8 +65,10 @@ class Edge:
         api: Application,
         methods: Callable[[str], list[str]],
         agents: Application | None = None,
+        routes: Mapping[str, str] | None = None,
     ) -> None:
-        """``methods`` tells which ones a path of the API has; ``agents`` is what answers them."""
+        """``methods`` tells which ones a path of the API has; ``agents`` is what answers them; ``routes`` has the path of each
+        operation, with names for what is different each time."""
         self._settings = settings
         self._endpoints = endpoints
         self._pages = pages
@@ -73,6 +76,7 @@ class Edge:
         self._api = api
         self._methods = methods
         self._agents = agents
+        self._routes = routes or {}
         self._cross_origin = CrossOrigin(settings.cors_origin_list) if settings.cors_origin_list else None
         self._in_flight = _Memory(settings.max_bodies_in_flight)
         # What needs no key gets half, so that strangers cannot keep the callers out.
@@ -85,11 +89,18 @@ class Edge:
             await self._pages(scope, receive, send)
             return
         identifier = _request_id_of(scope) or uuid7()
-        with observe.request(identifier):
+        with observe.request(identifier), self._span(scope) as span:
             scope[KEY] = Exchange(identifier)
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send, span)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _span(self, scope: Scope) -> tracing.Span:
+        """Return the span of the request; probes, and the few other paths of our own, are no news."""
+        if not tracing.on() or scope["path"] in self._endpoints:
+            return tracing.NOTHING
+        trusted = self._settings.trace_sampling_by_callers
+        return tracing.answering(scope["method"], scope["headers"], trusted=trusted)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, span: tracing.Span) -> None:
         began = time.perf_counter()
         exchange = exchange_of(scope)
         is_page = self._is_page(scope["path"])
@@ -115,6 +126,7 @@ class Edge:
             # A stream lasts as long as it may; how soon it began is what tells of us.
             taken = written.began - began if isinstance(exchange.answer, Stream) and written.began else duration
             DURATION.labels(exchange.operation or "other", written.status).observe(taken)
+            self._tell(span, method, exchange.operation, written.status)
             log.info(
                 "http.handled",
                 method=method,
@@ -127,6 +139,15 @@ class Edge:
                 bytes_out=written.bytes,
                 duration_ms=round(duration * 1000, 2),
             )
+
+    def _tell(self, span: tracing.Span, method: str, operation: str, status: int) -> None:
+        """Note in the span what became of the request. The route stands for the path, in which there are links and ids."""
+        if (route := self._routes.get(operation)) is not None:
+            span.rename(f"{method} {route}")
+            span.set({"http.route": route, "countersign.operation": operation})
+        span.set({"http.response.status_code": status or None})
+        if status >= _SERVER_ERROR or not status:
+            span.fail(str(status or "disconnected"))
 
     def _problems(self, send: Send, scope: Scope) -> ProblemDocuments:
         return ProblemDocuments(send, scope["headers"], exchange_of(scope).request_id, self._settings.base_url)

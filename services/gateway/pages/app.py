@@ -10,7 +10,7 @@ from contracts.errors import ServiceError
 from contracts.languages.formatting import moment
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from contracts.types import Account, Actor
 from services.gateway.http import rate_limits
 from services.gateway.http.client_address import networks
@@ -104,11 +104,19 @@ def create_pages(
     app.register_blueprint(prepared.routes(context, trusted))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context))
+    _in_traces(app)
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
     _errors(app)
     _headers(app, context)
     return app
+
+
+def _in_traces(app: flask.Flask) -> None:
+    @app.before_request
+    def name() -> None:
+        if (rule := flask.request.url_rule) is not None:
+            tracing.route(flask.request.method, rule.rule)
 
 
 def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:

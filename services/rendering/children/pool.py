@@ -24,7 +24,7 @@ from typing import TypeVar
 from prometheus_client import Counter, Gauge, Histogram
 from pydantic import TypeAdapter
 
-from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring import observe, tracing
 from services.rendering import frames
 from services.rendering.children.turns import Turns
 from services.rendering.protocol import Packed, Report, Task, TaskInTwoParts
@@ -206,30 +206,32 @@ class ChildPool:
             child = self._take()
             started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
             turn.begun = started  # what it takes to start a child is not the job's
-            try:
-                child.begin(name, first, seconds)
-                if rest is not None:
-                    began, outcome = time.monotonic(), ""  # what `rest` raises is another job's
-                    more = rest()
-                    waited, outcome = time.monotonic() - began, "failed"
-                    child.begin(name, more, seconds)
-                report, packed = child.answer(name, seconds)
-                outcome, waited = _outcome(report), report.waited
-                healthy = not (report.exhausted or report.spent)
-                _raise_unless_done(name, report)
+            with _span(name, child) as span:
                 try:
-                    return task.answer.unpack(packed)
-                except ValueError as error:
-                    outcome, healthy = "failed", False
-                    raise JobCrashed(name, "crash", "it answered what is no answer") from error
-            except (JobCrashed, JobTimedOut) as error:
-                if outcome:
-                    KILLS.labels(error.reason).inc()
-                raise
-            finally:
-                if outcome:
-                    JOB_SECONDS.labels(name, outcome).observe(time.monotonic() - started - waited)
-                self._give_back(child, healthy)
+                    child.begin(name, first, seconds)
+                    if rest is not None:
+                        began, outcome = time.monotonic(), ""  # what `rest` raises is another job's
+                        more = rest()
+                        waited, outcome = time.monotonic() - began, "failed"
+                        child.begin(name, more, seconds)
+                    report, packed = child.answer(name, seconds)
+                    outcome, waited = _outcome(report), report.waited
+                    span.set({"countersign.outcome": outcome, "countersign.child.waited_seconds": waited})
+                    healthy = not (report.exhausted or report.spent)
+                    _raise_unless_done(name, report)
+                    try:
+                        return task.answer.unpack(packed)
+                    except ValueError as error:
+                        outcome, healthy = "failed", False
+                        raise JobCrashed(name, "crash", "it answered what is no answer") from error
+                except (JobCrashed, JobTimedOut) as error:
+                    if outcome:
+                        KILLS.labels(error.reason).inc()
+                    raise
+                finally:
+                    if outcome:
+                        JOB_SECONDS.labels(name, outcome).observe(time.monotonic() - started - waited)
+                    self._give_back(child, healthy)
         finally:
             self._turns.give_back(turn)
 
@@ -288,6 +290,14 @@ class ChildPool:
             return _Child(self._memory, self._tasks, self._environment)
         except OSError as error:
             raise JobNotPossible("start", f"no child could be started: {error}") from error
+
+
+def _span(task: str, child: "_Child") -> tracing.Span:
+    """Return the span of a job. It is ours, not the child's, which reaches no collector."""
+    if not tracing.on():
+        return tracing.NOTHING
+    attributes: tracing.Attributes = {"countersign.task": task, "countersign.child.pid": child.process.pid}
+    return tracing.span(f"child {task}", attributes=attributes)
 
 
 class _Child:

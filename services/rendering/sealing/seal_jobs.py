@@ -9,7 +9,7 @@ were prepared for them, and the rest is the same.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from contracts.runtime.data.background import Done, Outcome, Park, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring.threads import Threads
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
 from services.rendering import certsigning, commands, confirmations
@@ -189,7 +190,7 @@ class SealWork:
         kept: StampedSeal | None = None,
     ) -> R | Outcome:
         """Do something with an attempt, whose files go when it fails. Nothing is signed before the order was compared."""
-        with ThreadPoolExecutor(1) as beside:
+        with Threads(1) as beside:
             if elsewhere.signed is None:
                 compared = beside.submit(comparing.compare, self._database, self._blobs, request, job.id)
             else:
@@ -355,7 +356,7 @@ class _Attempt:
         attachments = drawn_pictures(self._blobs, request)
         place = self._sealer.place(assurance, now())
         known_level = None if assurance.stamped or self._kept is not None else domain.LEVELS[0]
-        with ThreadPoolExecutor(_AT_ONCE) as others:
+        with Threads(_AT_ONCE) as others:
             documents = others.submit(self._making, attachments, assurance, place, others)
             if sum(len(document.pages) for document in request.documents) > _SHORT:
                 wait((documents,))
@@ -385,7 +386,7 @@ class _Attempt:
         request = self._request
         attachments = drawn_pictures(self._blobs, request)
         place = self._sealer.place(assurance, now())
-        with ThreadPoolExecutor(_AT_ONCE) as others:
+        with Threads(_AT_ONCE) as others:
             sealed = self._documents(attachments, assurance, place, others)
             if any(file.target == "combined" for file in files_to_stamp(request)):
                 sealed[-1].wait()

@@ -24,6 +24,8 @@ _SENT = (
     "Mcp-Protocol-Version",
     "Mcp-Method",
     "Mcp-Name",
+    "traceparent",
+    "tracestate",
 )
 _READ = (
     "API-Version",

@@ -12,6 +12,7 @@ from contracts.runtime.data import background
 from contracts.runtime.data import database as runtime_database
 from contracts.runtime.data.background import Done, DueWork
 from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from tests.contract.runtime.data.test_background import Base, Job, add, job, said, say, work
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.loops import running
@@ -60,6 +61,27 @@ def test_outcomes_that_come_together_share_a_transaction(database: Gathering) ->
         wait_until(lambda: len(said(database)) == JOBS, what="all of them")
     assert sum(database.sizes) == JOBS
     assert len(database.sizes) <= 2
+
+
+def test_what_is_recorded_belongs_to_its_own_attempt(database: Gathering) -> None:
+    """Whichever thread writes it: an event that it states has the request id, and the trace, of its own work."""
+    for _ in range(JOBS):
+        database.write(add)
+    ids: set[tuple[str | None, str | None]] = set()
+
+    def attempt(_row: Job) -> Done:
+        own = observe.request_id()
+
+        def record(session: Session, row: Job) -> None:
+            ids.add((own, observe.request_id()))
+            say("done")(session, row)
+
+        return Done(record)
+
+    with at_work(database, attempt):
+        wait_until(lambda: len(said(database)) == JOBS, what="all of them")
+    assert len(ids) == JOBS
+    assert all(own == recorded for own, recorded in ids)
 
 
 def test_one_that_cannot_be_recorded_fails_alone(database: Gathering) -> None:
