@@ -29,4 +29,4 @@ def require_unchanged(expected: str | None, read: Rpc[Any, R], answer: Callable[
 
 def changed() -> ServiceError:
     """The refusal."""
-    return ServiceError("precondition_failed", "The record has changed since it was read: read it again")
+    return ServiceError("precondition_failed", "The record has changed since it was read. Read it again.")

@@ -19,6 +19,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
+from contracts.formats.model_faults import reason_of
 from contracts.runtime import garbage, migrations, waiting
 from contracts.runtime.bus import catching_up, declare, outbox, suspects
 from contracts.runtime.bus.broker import Broker, user_of
@@ -74,7 +75,7 @@ def settings_or_faults(name: str) -> ServiceSettings | list[str]:
     except pydantic.ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
     names = [environment_name(cls, ".".join(str(part) for part in problem["loc"])) for problem in problems]
-    return [f"{name}: {problem['msg']}" for name, problem in zip(names, problems, strict=True)]
+    return [f"{name}: {reason_of(problem)}" for name, problem in zip(names, problems, strict=True)]
 
 
 def environment_name(cls: type[ServiceSettings], field: str) -> str:

@@ -90,7 +90,7 @@ def findings(names: Sequence[str]) -> Iterator[tuple[str, Finding]]:
 
 
 def _of_settings(setting: str, words: str) -> Finding:
-    words = "it is not set" if words == "Field required" else words.removeprefix("Value error, ")
+    words = "it is not set" if words == "is required" else words
     if not setting:  # of several that do not go together, which the words name
         return Finding(True, "settings", words)
     return Finding(True, setting, words, "see contracts/README.md, or that of the service, for what it must be")

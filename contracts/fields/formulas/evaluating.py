@@ -55,7 +55,7 @@ def kind_of(tree: Tree, fields: Mapping[str, Field]) -> Kind:
         return "any"
     if tree[0] == "date":
         if _day(tree[1]) is None or len(tree[1]) != len("YYYY-MM-DD"):
-            raise BadValue(f"has a date {tree[1]!r}, which is no day as YYYY-MM-DD")
+            raise BadValue(f"has a date {tree[1]!r}, which is not a day as YYYY-MM-DD")
         return "date"
     if tree[0] != "call":
         constant: Kind = tree[0]

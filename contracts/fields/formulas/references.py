@@ -162,7 +162,7 @@ class Names:
             return name
         found = self._of_party.get((party, name)) or self._of_all.get(name) or self._by_role(name)
         if not found:
-            raise BadValue(f"names [[{name}]], which is no field")
+            raise BadValue(f"names [[{name}]], which is not a field")
         if len(found) > 1:
             roles = list(dict.fromkeys(field.role for field in found))
             how = f"write [[{roles[0]}: {name}]] or [[{roles[1]}: {name}]]" if len(roles) > 1 else "write its uuid"

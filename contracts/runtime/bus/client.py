@@ -165,7 +165,7 @@ class RpcClient:
                     self._quiet.setdefault(rpc.service, 0.0)
 
         self._broker.run(doubt)
-        return _unavailable(f"The service {rpc.service} did not answer in time", "timeout")
+        return _unavailable(f"The service {rpc.service} did not answer in time.", "timeout")
 
     def _send(self, rpc: Rpc[Any, Any], request: BaseModel, resolve: Callable[[Any], None]) -> str:
         number = f"{rpc.service}.{next(self._numbers):x}"
@@ -224,7 +224,7 @@ class RpcClient:
     def _give_up_unsent(self) -> None:
         while self._unsent and self._unsent[0][0] <= time.monotonic():
             _, number, _ = self._unsent.popleft()
-            self._finish(number, _unavailable("The message broker is not available", "no_broker"))
+            self._finish(number, _unavailable("The message broker is not available.", "no_broker"))
 
     def _look(self) -> None:
         """Now and then while calls are under way: can those that are late still be answered?"""
@@ -248,9 +248,9 @@ class RpcClient:
             if self._broker.blocked:
                 self._finish(number, _blocked())
             elif silent:
-                self._finish(number, _unavailable("The message broker does not answer", "silent"))
+                self._finish(number, _unavailable("The message broker does not answer.", "silent"))
             elif call.service in self._quiet and call.began <= moment - QUIET_PATIENCE:
-                self._finish(number, _unavailable(f"The service {call.service} does not answer", "quiet"))
+                self._finish(number, _unavailable(f"The service {call.service} does not answer.", "quiet"))
 
     def _ask_for(self, service: str) -> None:
         if service not in self._asked_at:
@@ -328,7 +328,7 @@ class RpcClient:
         self._channel = None
         unsent = {number for _, number, _ in self._unsent}
         for number in [number for number in self._pending if number not in unsent]:
-            self._finish(number, _unavailable("The connection to the message broker was lost", "lost"))
+            self._finish(number, _unavailable("The connection to the message broker was lost.", "lost"))
 
     def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         number = properties.correlation_id
@@ -387,11 +387,11 @@ def _unavailable(message: str, reason: str) -> _NoAnswer:
 
 
 def _blocked() -> _NoAnswer:
-    return _unavailable("The message broker accepts nothing at the moment", "blocked")
+    return _unavailable("The message broker accepts nothing at the moment.", "blocked")
 
 
 def _not_running(service: str) -> _NoAnswer:
-    return _unavailable(f"The service {service} is not running", "no_service")
+    return _unavailable(f"The service {service} is not running.", "no_service")
 
 
 def _span(rpc: Rpc[Any, Any]) -> tracing.Span:

@@ -84,7 +84,7 @@ def _begin(session: Session, key: str, holder: str) -> int:
     tries = session.execute(sa.select(leases).where(_of(key))).all()
     over = without_leaps(LEASE)
     if any(row.until > over and not is_dead(row.holder) for row in tries):
-        raise ServiceError("unavailable", "Another process may be handling this event")
+        raise ServiceError("unavailable", "Another process may be handling this event.")
     session.execute(leases.insert().values(name=f"{key} {holder}", holder=holder, until=now() + LEASE))
     return len(tries)
 

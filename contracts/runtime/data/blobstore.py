@@ -171,7 +171,7 @@ def _check(key: str) -> None:
 
 
 def _unavailable(error: Exception) -> ServiceError:
-    unavailable = ServiceError("unavailable", "The file store is not available, try again later")
+    unavailable = ServiceError("unavailable", "The file store is not available. Try again later.")
     unavailable.__cause__ = error
     return unavailable
 

@@ -242,7 +242,7 @@ class Database:
             finally:
                 self._turn.release()
         else:
-            raise ServiceError("unavailable", "The database is busy, try again")
+            raise ServiceError("unavailable", "The database is busy. Try again.")
 
     def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         if offload is None or not self.sqlite:
@@ -445,7 +445,7 @@ def to_json(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
-        raise invalid("Numbers must be finite") from error
+        raise invalid("Numbers must be finite.") from error
     if "\\u0000" in text and _ESCAPED_NUL.search(text):
         raise invalid(_BAD_TEXT)
     refuse_bad_text(text)
@@ -453,7 +453,7 @@ def to_json(value: Any) -> str:
 
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-_BAD_TEXT = "Text must not contain NUL characters or unpaired surrogates"
+_BAD_TEXT = "Text must not contain NUL characters or unpaired surrogates."
 
 
 def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
@@ -489,7 +489,7 @@ def _refuse_undrawable_text(
             if isinstance(value, str):
                 refuse_bad_text(value)
             elif isinstance(value, float) and not math.isfinite(value):
-                raise invalid("Numbers must be finite")
+                raise invalid("Numbers must be finite.")
 
 
 def refuse_bad_text(text: str, field: str | None = None) -> None:
@@ -530,7 +530,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except sa.exc.TimeoutError as error:
-        raise ServiceError("unavailable", "The database is busy, try again") from error
+        raise ServiceError("unavailable", "The database is busy. Try again.") from error
     except sqlite3.OperationalError as error:  # of the BEGIN, which goes past SQLAlchemy
         raise _meaning_on_sqlite(error) from error
     except sa.exc.StatementError as error:
@@ -545,27 +545,27 @@ def _meaning(error: sa.exc.DBAPIError) -> Exception:
     state = getattr(error.orig, "sqlstate", None)
     text = str(error.orig)
     if state in _COLLISIONS:
-        return _Collision("unavailable", "The database is busy, try again")
+        return _Collision("unavailable", "The database is busy. Try again.")
     if isinstance(error.orig, sqlite3.OperationalError):
         meaning = _meaning_on_sqlite(error.orig)
         return error if meaning is error.orig else meaning
     if error.connection_invalidated or (isinstance(error, sa.exc.OperationalError) and state is None):
         log.warning("database.unavailable", reason=text.partition("\n")[0])
-        return _Disconnected("unavailable", "The database is not available, try again later")
+        return _Disconnected("unavailable", "The database is not available. Try again later.")
     if state == _READ_ONLY or (state == _NOT_SUPPORTED and "recovery" in text):
         log.warning("database.unavailable", reason=text.partition("\n")[0], sqlstate=state)
-        return _ReadOnly("unavailable", "The database takes no changes at the moment, try again later")
+        return _ReadOnly("unavailable", "The database takes no changes at the moment. Try again later.")
     if state and state.startswith(_UNAVAILABLE_CLASSES):
         log.warning("database.unavailable", reason=text.partition("\n")[0], sqlstate=state)
-        return ServiceError("unavailable", "The database is not available, try again later")
+        return ServiceError("unavailable", "The database is not available. Try again later.")
     return error
 
 
 def _meaning_on_sqlite(error: sqlite3.OperationalError) -> Exception:
     text = str(error)
     if "locked" in text or "busy" in text:
-        return ServiceError("unavailable", "The database is busy, try again")
+        return ServiceError("unavailable", "The database is busy. Try again.")
     if "full" in text or "unable to open" in text or "disk I/O" in text or "readonly" in text:
         log.error("database.unavailable", reason=text)
-        return ServiceError("unavailable", "The database is not available, try again later")
+        return ServiceError("unavailable", "The database is not available. Try again later.")
     return error

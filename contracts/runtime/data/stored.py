@@ -68,7 +68,7 @@ def reading(model: type[BaseModel], number: int) -> Iterator[None]:
     except _ODDITIES:
         log.exception("stored.unreadable", model=model.__name__, id=number)
         UNREADABLE.labels(model.__name__).inc()
-        message = f"What is stored of the {model.__name__.lower()} cannot be read; the log says why"
+        message = f"The stored {model.__name__.lower()} cannot be read. The service's log says why."
         raise ServiceError("conflict", message) from None
 
 

@@ -12,6 +12,7 @@ from prometheus_client import Counter, Histogram
 from pydantic import BaseModel
 
 from contracts.errors import ServiceError
+from contracts.formats.model_faults import reason_of
 from contracts.rpc import Rpc
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.bus.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
@@ -107,7 +108,7 @@ def read_request(model: type[BaseModel], body: bytes) -> BaseModel:
         if not isinstance(payload, dict):
             raise TypeError("kwargs")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ServiceError("bad_request", "The request is no {'args': [], 'kwargs': {...}} in JSON") from error
+        raise ServiceError("bad_request", "The request must be a JSON object with the keys args and kwargs.") from error
     if _SUSPICIOUS.search(body):
         _refuse_bad_texts(payload, "")
     try:
@@ -119,12 +120,14 @@ def read_request(model: type[BaseModel], body: bytes) -> BaseModel:
 def invalid_fields(error: pydantic.ValidationError) -> ServiceError:
     """A 422 with the path and reason of every field; the values are not in it."""
     details = [
-        {"field": field_path(problem["loc"]), "reason": problem["msg"]}
-        for problem in error.errors(include_input=False, include_url=False, include_context=False)
+        {"field": field_path(problem["loc"]), "reason": reason_of(problem)}
+        for problem in error.errors(include_input=False, include_url=False)
     ]
     first = details[0]
     return ServiceError(
-        "invalid", f"{first['field']}: {first['reason']}" if first["field"] else first["reason"], details
+        "invalid",
+        f"{first['field']} {first['reason']}" if first["field"] else f"The request {first['reason']}.",
+        details,
     )
 
 

@@ -89,10 +89,10 @@ def test_everything_away_is_told_in_words(tmp_path: Path) -> None:
     done = processes.run("webhooks", "check", settings | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
     assert done.returncode == 1
     said = done.stdout + done.stderr
-    assert "database: The database is not available, try again later (" in said
+    assert "database: The database is not available. Try again later. (" in said
     assert said.count("refused") > 5
     assert "broker: connection refused" in said
-    assert "file store: The file store is not available, try again later (" in said
+    assert "file store: The file store is not available. Try again later. (" in said
     assert "c4n4ry" not in said
     assert "Traceback" not in said
 
@@ -244,9 +244,9 @@ def test_a_full_disk(broker: PrivateBroker, tmp_path: Path) -> None:
     if disk.is_mount():
         subprocess.run(["umount", disk], check=True)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "file store: The file store is not available, try again later ([Errno 28] No space left" in done.stdout
+    assert "file store: The file store is not available. Try again later. ([Errno 28] No space left" in done.stdout
     assert "TMPDIR: [Errno 28] No space left" in done.stdout
-    assert "writing to the database: The database is not available, try again later (" in done.stdout
+    assert "writing to the database: The database is not available. Try again later. (" in done.stdout
 
 
 # --- notifications

@@ -158,7 +158,7 @@ def test_secrets_that_can_be_guessed_stop_the_start(tmp_path: Path, command: str
     refused = run("services.gateway", command, **settings | given)
     assert refused.returncode == 2
     for name, length in SECRETS.items():
-        told = f"  {name}: Value error, must have at least {length} characters; this makes a good one: openssl rand -hex 32"
+        told = f"  {name}: must have at least {length} characters; this makes a good one: openssl rand -hex 32"
         assert told in refused.stderr.splitlines()
     assert "c4n4ry" not in refused.stderr
     assert "Traceback" not in refused.stderr

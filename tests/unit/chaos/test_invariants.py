@@ -291,7 +291,7 @@ def silent_without_broker(evidence: Evidence) -> None:
 
 
 def slow_without_broker(evidence: Evidence) -> None:
-    said = "The service submissions did not answer in time"
+    said = "The service submissions did not answer in time."
     evidence.journal.reads.append(Call(5.5, 40.0, "GET", "/api/submissions", "read submissions", 503, True, said))
 
 

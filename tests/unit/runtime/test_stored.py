@@ -69,7 +69,7 @@ def test_rows_of_which_nothing_can_be_made_are_left_out() -> None:
         made({})
     assert (refused.value.code, refused.value.message) == (
         "conflict",
-        "What is stored of the whole cannot be read; the log says why",
+        "The stored whole cannot be read. The service's log says why.",
     )
     with pytest.raises(ServiceError, match="not found"), reading(Whole, 7):
         raise ServiceError("not_found", "Whole not found")

@@ -188,7 +188,9 @@ def test_a_service_that_nobody_runs_is_known_at_once(client: RpcClient) -> None:
     with pytest.raises(ServiceError) as refused:
         client.call(foreign.GET, foreign.GetTemplate(actor=ADMIN, id=1))
     assert refused.value.status == 503
-    assert refused.value.message == "The service templates is not running"  # the broker says so: nothing was waited for
+    assert (
+        refused.value.message == "The service templates is not running."
+    )  # the broker says so: nothing was waited for
 
 
 def test_a_repeated_write_is_answered_once(client: RpcClient) -> None:

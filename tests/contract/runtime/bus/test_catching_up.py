@@ -91,7 +91,7 @@ class Consumer:
         """The bus, to the owner."""
         self.asked.append(call.method)
         if self.away:
-            raise ServiceError("unavailable", "The service submissions is not running")
+            raise ServiceError("unavailable", "The service submissions is not running.")
         return getattr(self.owner.service, call.method)(request)
 
     def publish(self, messages: Sequence[Message]) -> dict[str, str]:

@@ -27,7 +27,7 @@ SOON = 120.0
 """Seconds. It is meant to be 2; calls used to wait for as long as they may, which is here ``PATIENT``."""
 PATIENT = 600.0
 
-TOO_LATE = "The service specimen did not answer in time"
+TOO_LATE = "The service specimen did not answer in time."
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +125,10 @@ def test_a_slow_answer_is_waited_for(client: RpcClient, worker: Any) -> None:
 def test_nobody_serves(broker: PrivateBroker, service: Specimen, client: RpcClient, worker: Any) -> None:
     """Its queue is durable and takes every request. Once it is known that nobody reads it, it gets none."""
     end(worker)
-    assert refused(echo(client)) == "The service specimen is not running"
+    assert refused(echo(client)) == "The service specimen is not running."
     before = waiting_requests(broker)
     with ThreadPoolExecutor(20) as several:
-        assert set(several.map(refused, [echo(client)] * 20)) == {"The service specimen is not running"}
+        assert set(several.map(refused, [echo(client)] * 20)) == {"The service specimen is not running."}
     assert waiting_requests(broker) <= before
     other = service.serve(client)
     assert wait(client, 3)().payload["waited"] == 3
@@ -140,7 +140,7 @@ def test_killed_while_it_answers(client: RpcClient, worker: Any) -> None:
         under_way = other.submit(refused, wait(client, 15))
         assert not answered_within(under_way, 2)
         worker.kill()
-        assert under_way.result() == "The service specimen is not running"
+        assert under_way.result() == "The service specimen is not running."
 
 
 def answered_within(future: Any, seconds: float) -> bool:
@@ -154,7 +154,7 @@ def test_its_queue_is_gone(broker: PrivateBroker, service: Specimen, client: Rpc
     refused(echo(client))
     broker.ctl("delete_queue", rpc_queue("specimen").name)
     for _ in range(2):
-        assert refused(echo(client)) == "The service specimen is not running"
+        assert refused(echo(client)) == "The service specimen is not running."
     end(service.serve(client))
 
 
@@ -195,7 +195,7 @@ def test_the_broker_takes_nothing(broker: PrivateBroker, client: RpcClient, work
     broker.ctl("set_vm_memory_high_watermark", "0")
     try:
         for _ in range(3):
-            assert refused(echo(client)) == "The message broker accepts nothing at the moment"
+            assert refused(echo(client)) == "The message broker accepts nothing at the moment."
     finally:
         broker.ctl("set_vm_memory_high_watermark", "0.4")
     wait_until(lambda: answers(client), what="the specimen answers again")
@@ -206,7 +206,7 @@ def test_a_process_that_hangs(client: RpcClient, worker: Any) -> None:
     with stopped(worker.pid):
         assert refused(lambda: client.call(impatient(contract.ECHO), contract.Echo(payload={}))) == TOO_LATE
         for _ in range(2):
-            assert refused(echo(client)) == "The service specimen does not answer"
+            assert refused(echo(client)) == "The service specimen does not answer."
     wait_until(lambda: answers(client), what="the specimen answers again")
     assert wait(client, 3)().payload["waited"] == 3
 

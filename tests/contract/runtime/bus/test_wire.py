@@ -104,7 +104,7 @@ def test_an_error(worker: Specimen, channel: Any) -> None:
     code, message, details = error["exc_args"]
     assert code == "invalid"
     assert message == error["value"]
-    assert json.loads(details) == [{"field": "payload", "reason": "Input should be a valid dictionary"}]
+    assert json.loads(details) == [{"field": "payload", "reason": "must be an Object"}]
     assert "a text" not in json.dumps(reply)
 
 
@@ -203,7 +203,7 @@ def test_nameko_s_own_client_calls_our_worker(worker: Specimen, broker: PrivateB
     assert called.returncode == 0, called.stderr
     found, refused, missing = json.loads(called.stdout.splitlines()[-1])
     assert found == {"payload": {"from": "nameko"}}
-    assert refused == ["RemoteError", "ServiceError payload: Input should be a valid dictionary"]
+    assert refused == ["RemoteError", "ServiceError payload must be an Object"]
     assert missing == "MethodNotFound"
 
 

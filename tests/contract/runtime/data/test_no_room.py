@@ -143,7 +143,7 @@ def test_readiness_says_that_a_database_takes_no_changes(tmp_path: Path) -> None
         full = process.problems_of(database, "specimen")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert full == ["its database takes no changes (The database is not available, try again later)"]
+    assert full == ["its database takes no changes (The database is not available. Try again later.)"]
     assert process.problems_of(database, "specimen") == [missing]
     database.write(process._beat, "specimen")
     assert process.problems_of(database, "specimen") == []

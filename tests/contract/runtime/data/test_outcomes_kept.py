@@ -98,7 +98,7 @@ class Refusing(Database):
 
     def write(self, use_case: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self.refuses and getattr(use_case, "__name__", "") == "_write_outcomes":
-            raise ServiceError("unavailable", "The database is busy, try again")
+            raise ServiceError("unavailable", "The database is busy. Try again.")
         return super().write(use_case, *args, **kwargs)
 
 

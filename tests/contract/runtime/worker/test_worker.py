@@ -328,7 +328,7 @@ def test_calls_under_way_fail_at_once_when_the_broker_dies_and_new_ones_wait_a_m
                 assert lost.value.status == 503
             with pytest.raises(ServiceError) as away:
                 client.call(contract.ECHO, contract.Echo(payload={}))
-            assert away.value.message == "The message broker is not available"
+            assert away.value.message == "The message broker is not available."
         finally:
             broker.start()
     wait_until(lambda: answers(client), what="calls after the restart")
@@ -342,7 +342,7 @@ def test_a_stopped_broker_is_given_up(broker: PrivateBroker, served: Specimen, c
     try:
         with pytest.raises(ServiceError) as late:
             client.call(hasty, contract.Wait(seconds=0))
-        assert late.value.message == "The service specimen did not answer in time"
+        assert late.value.message == "The service specimen did not answer in time."
         wait_until(lambda: not client.connected, what="the client to give the connection up")
     finally:
         os.kill(broker.pid, signal.SIGCONT)

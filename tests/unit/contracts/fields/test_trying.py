@@ -89,11 +89,11 @@ def test_a_table_of_cases() -> None:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ({"values": {"Cost": 1}}, "cases[0].values.Cost names [[Cost]], which is no field"),
+        ({"values": {"Cost": 1}}, "cases[0].values.Cost names [[Cost]], which is not a field"),
         ({"values": {"Quantity": "many"}}, "cases[0].values.Quantity must be a number"),
         ({"values": {"Total": 1}}, "cases[0].values.Total is computed by a formula and takes no value"),
         ({"values": {"Title": "x"}}, "cases[0].values.Title must be left out: a heading field takes no value"),
-        ({"values": {}, "expect": {"Cost": {"value": 1}}}, "cases[0].expect.Cost names [[Cost]], which is no field"),
+        ({"values": {}, "expect": {"Cost": {"value": 1}}}, "cases[0].expect.Cost names [[Cost]], which is not a field"),
         ({"values": {}, "expect": {"Total": {"value": "x"}}}, "cases[0].expect.Total must be a number"),
     ],
 )

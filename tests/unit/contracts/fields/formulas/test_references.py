@@ -51,8 +51,8 @@ def test_a_field_may_have_colons_in_its_name_and_is_found_by_its_uuid() -> None:
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
-        ("[[Cost]]", "names [[Cost]], which is no field"),
-        ("[[Buyer: Cost]]", "names [[Buyer: Cost]], which is no field"),
+        ("[[Cost]]", "names [[Cost]], which is not a field"),
+        ("[[Buyer: Cost]]", "names [[Buyer: Cost]], which is not a field"),
         ("[[Price]]", "names [[Price]], which is more than one field: write [[Seller: Price]] or [[Bank: Price]]"),
         ("[[Twice]]", "names [[Twice]], which is more than one field: write its uuid"),
         ("[[Secret]] + 1", "names [[Secret]] of Seller, which is masked: whoever fills in the form could read it"),
