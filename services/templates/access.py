@@ -24,14 +24,14 @@ def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
 def require_writer(actor: Actor) -> None:
     """Raises ServiceError("forbidden") for a viewer."""
     if actor.role == Role.VIEWER:
-        raise ServiceError("forbidden", "A viewer may not create or change templates")
+        raise ServiceError("forbidden", "A viewer may not create or change templates.")
 
 
 def require_owner(actor: Actor, template: TemplateRow) -> None:
     """Raises ServiceError("forbidden") unless the actor may change this template."""
     require_writer(actor)
     if not may_change(actor, template):
-        raise ServiceError("forbidden", "Only its author or an admin may change this template")
+        raise ServiceError("forbidden", "Only its author or an admin may change this template.")
 
 
 def may_change(actor: Actor, template: TemplateRow) -> bool:

@@ -136,7 +136,7 @@ class TemplatesService:
                 ready = self._prepared_changes(command)
             if (changed := self._changed(command, template, ready)) is not None:
                 return changed
-        raise ServiceError("unavailable", "The template is being changed by others, try again")
+        raise ServiceError("unavailable", "The template is being changed by others. Try again.")
 
     def _changed(
         self, command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot, ready: Sequence[preparing.Ready | None]
@@ -249,7 +249,7 @@ class TemplatesService:
         if command.external_id and command.actor.role != Role.ADMIN:
             holder = self.context.database.look_up(queries.holder_of, command.external_id.strip())
             if holder not in (None, command.actor.user_id):
-                raise ServiceError("forbidden", "Only its author or an admin may change this template")
+                raise ServiceError("forbidden", "Only its author or an admin may change this template.")
 
 
 def _throw_away(files: StagedFiles, ready: Sequence[preparing.Ready]) -> None:

@@ -141,7 +141,7 @@ def plan_exchange(
     added = [(prepared.stored, command.documents[i].position) for i, prepared in coming.items() if i not in targets]
     documents = combining.placed(remaining, added)
     if not documents:
-        raise invalid("A template must keep at least one document", "documents", "must leave at least one document")
+        raise invalid("A template must keep at least one document.", "documents", "must leave at least one document")
     # What takes a document's place is shown when that was.
     kept_as = {
         document.uuid: new.get(document.uuid, document).uuid
@@ -237,7 +237,9 @@ def _target(
     same = [document for document in there if document.name == name]
     if len(same) == 1:
         return same[0]
-    problems.add(f"{path}.name", "is that of several documents: give position" if same else "is that of no document")
+    problems.add(
+        f"{path}.name", "is the name of several documents: give position" if same else "is not the name of a document"
+    )
     return None
 
 

@@ -52,7 +52,7 @@ def create(
             # Somebody else was faster; their template is there now.
             row = queries.holder(session, external_id, lock=True)
         if row is None:
-            raise ServiceError("unavailable", "The template was removed in the meantime, try again")
+            raise ServiceError("unavailable", "The template was removed in the meantime. Try again.")
         before = store.definition_of(row)
         _replace(session, row, command, title, ready, limits, before, now)
         return store.announced_change(session, row, before, command.refuse_breaking, links, now)

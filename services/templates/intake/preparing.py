@@ -178,7 +178,7 @@ def _asks(
 
 def _one(bus: Bus, source: Source, deadline: float) -> Answer:
     if time.monotonic() > deadline:
-        raise ServiceError("unavailable", "Preparing the documents takes too long, try again or send fewer at once")
+        raise ServiceError("unavailable", "Preparing the documents takes too long. Try again, or send fewer at once.")
     prepared = source.ask(bus)
     if source.least is None:
         return Answer(prepared)

@@ -42,13 +42,13 @@ def problems(found: Sequence[ValueChange]) -> list[dict[str, str]]:
 def _between(was: Mapping[str, Schema], is_now: Mapping[str, Schema]) -> Iterator[ValueChange]:
     for role, schema in was.items():
         if role not in is_now:
-            yield ValueChange(role=role, change="removed", breaking=True, reason="is no role any more")
+            yield ValueChange(role=role, change="removed", breaking=True, reason="is no longer a role")
             continue
         fields, now_fields = schema["properties"], is_now[role]["properties"]
         for name, field in fields.items():
             if name not in now_fields:
                 yield ValueChange(
-                    role=role, field=name, change="removed", breaking=True, reason="is no field of this role any more"
+                    role=role, field=name, change="removed", breaking=True, reason="is no longer a field of this role"
                 )
             elif field != now_fields[name]:
                 reasons = list(_narrowed(field, now_fields[name]))
@@ -57,7 +57,7 @@ def _between(was: Mapping[str, Schema], is_now: Mapping[str, Schema]) -> Iterato
                     field=name,
                     change="changed",
                     breaking=bool(reasons),
-                    reason="; ".join(reasons) or "takes what it took, and is described otherwise or takes more",
+                    reason="; ".join(reasons) or "takes the same values as before or more",
                 )
         for name in now_fields.keys() - fields.keys():
             yield ValueChange(role=role, field=name, change="added", breaking=False, reason="is new")
@@ -98,7 +98,7 @@ RULES: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
     "multipleOf": (lambda was, is_now: was % is_now != 0, "must be a multiple of {}"),
     "x-step": (_differs, "must be in steps of {}"),
     "pattern": (_differs, "must match {}"),
-    "allOf": (_differs, "must keep to other rules"),
+    "allOf": (_differs, "must follow other rules"),
     "format": (_differs, "must be written as {}"),
     "formatMinimum": (lambda was, is_now: is_now > was, "must not be before {}"),
     "formatMaximum": (lambda was, is_now: is_now < was, "must not be after {}"),

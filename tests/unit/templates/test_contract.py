@@ -51,7 +51,7 @@ def test_roles() -> None:
 
 NARROWER: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"kind": "text"}, {"kind": "number"}, "takes another kind of value: number"),
-    ({"kind": "text"}, {"kind": "payment"}, "is no field of this role any more"),
+    ({"kind": "text"}, {"kind": "payment"}, "is no longer a field of this role"),
     ({"kind": "text"}, {"kind": "radio", "options": ["A"]}, "takes only the options A"),
     ({"kind": "radio", "options": ["A", "B"]}, {"kind": "radio", "options": ["A", "C"]}, "no longer has the options B"),
     (
@@ -65,7 +65,7 @@ NARROWER: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"kind": "number"}, {"kind": "number", "validation": {"step": 0.5}}, "must be in steps of 0.5"),
     ({"kind": "text"}, {"kind": "text", "validation": {"pattern": "A"}}, "must match ^(?:A)$"),
     ({"kind": "text"}, {"kind": "phone"}, "must match ^\\+[1-9][0-9]{4,14}$"),
-    ({"kind": "phone"}, {"kind": "phone", "validation": {"pattern": "\\+4.*"}}, "must keep to other rules"),
+    ({"kind": "phone"}, {"kind": "phone", "validation": {"pattern": "\\+4.*"}}, "must follow other rules"),
     ({"kind": "text"}, {"kind": "date"}, "must be written as date"),
     ({"kind": "date"}, {"kind": "date", "validation": {"min": "2026-01-01"}}, "must not be before 2026-01-01"),
     ({"kind": "date"}, {"kind": "date", "validation": {"max": "2026-01-01"}}, "must not be after 2026-01-01"),

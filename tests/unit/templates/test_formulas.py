@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said_of_the_field() -> None:
             "field": "documents[0].fields[1].preferences.formula",
             "reason": "is for number, text, cells, date, checkbox fields only",
         },
-        {"field": "documents[0].fields[0].preferences.formula", "reason": "names [[Cost]], which is no field"},
+        {"field": "documents[0].fields[0].preferences.formula", "reason": "names [[Cost]], which is not a field"},
     ]
     assert refused(explicit("A", "[[B]]"), explicit("B", "[[A]]")) == [
         {"field": "documents[0].fields[0].preferences.formula", "reason": "depends on itself: A → B → A"}
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_of_the_field() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"preferences": {"formula": "[[Cost]]"}}, "preferences.formula names [[Cost]], which is no field"),
+        ({"preferences": {"formula": "[[Cost]]"}}, "preferences.formula names [[Cost]], which is not a field"),
         ({"preferences": {"formula": "1 +"}}, "preferences.formula ends too early"),
         ({"preferences": {"condition": "[[A]]"}}, "preferences.condition gives a number where yes or no is needed"),
         (
@@ -104,7 +104,7 @@ def test_a_field_that_a_formula_names_cannot_go_from_the_list() -> None:
     with pytest.raises(ServiceError) as caught:
         redefine([as_sent], before.parties, {"d": [LETTER]}, [], Limits(), before.fields)
     assert caught.value.details == [
-        {"field": "fields[0].preferences.formula", "reason": f"names [[{before.fields[0].uuid}]], which is no field"}
+        {"field": "fields[0].preferences.formula", "reason": f"names [[{before.fields[0].uuid}]], which is not a field"}
     ]
     price = FieldInput(uuid=before.fields[0].uuid, name="Net price", type="number", areas=[BOX])
     after = redefine([as_sent, price], before.parties, {"d": [LETTER]}, [], Limits(), before.fields)
