@@ -35,7 +35,7 @@ _MOST_TOLD = 100
 def single_requests(command: rpc.CreateSubmissions) -> list[rpc.CreateSubmission]:
     """The single requests. Each has an id of its own, which follows from that of the whole."""
     if not 0 < len(command.submissions) <= MOST:
-        raise invalid(f"From 1 to {MOST} submissions can be created at once", "submissions")
+        raise invalid(f"submissions must have from 1 to {MOST} entries", "submissions")
     if sum(len(request.submitters) for request in command.submissions) > MOST_SUBMITTERS:
         raise _too_many(MOST_SUBMITTERS, "submitters")
     return [
@@ -94,7 +94,7 @@ def bases(
         for number, values in variables_of.items()
     }
     if len(set(keys.values())) > MOST_FILLED:
-        reason = f"must not be more than {MOST_FILLED} different ones in one request: each has documents of its own"
+        reason = f"must not differ more than {MOST_FILLED} times in one request: each has documents of its own"
         raise invalid(f"variables {reason}", "variables", reason)
     for number, key in keys.items():
         if key not in filled:

@@ -125,7 +125,7 @@ def copy_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
     opened = _passed(session, query, site, now)
     if opened.state is not FormState.COMPLETED:
         reason = [{"field": "state", "reason": opened.state.value}]
-        raise ServiceError("conflict", domain.REFUSALS.get(opened.state, "This form is not completed yet"), reason)
+        raise ServiceError("conflict", domain.REFUSALS.get(opened.state, "This form is not completed yet."), reason)
     row, snapshot, submitters = opened.row, opened.snapshot, opened.submitters
     offered = copies.offered(row, snapshot, submitters)
     document = next((each for each in offered.documents if each.uuid == query.document_uuid), None) if offered else None
@@ -149,7 +149,7 @@ def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Si
     if opened.state not in (FormState.OPEN, FormState.CONFIRMING):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
     if len(json.dumps(query.values)) > limits.max_values_bytes:
-        raise invalid(f"The values must not be more than {limits.max_values_bytes} bytes", "values")
+        raise invalid(f"values must not be larger than {limits.max_values_bytes:,} bytes", "values")
     submitter = opened.submitter
     everything = [FieldDefinition.model_validate(field) for field in opened.snapshot.fields]
     own_fields = [field for field in everything if field.submitter_uuid == submitter.party_uuid]
@@ -215,7 +215,7 @@ def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now
     kind = must_take_files(submission, opened.submitter, command.type, now)
     if kind not in ATTACHED:
         raise ServiceError(
-            "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
+            "invalid", f"A {kind.value} field takes no file.", [{"field": "type", "reason": "takes no file"}]
         )
     return opened.submitter.party_uuid, kind
 

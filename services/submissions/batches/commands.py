@@ -87,10 +87,10 @@ def retry(session: Session, command: rpc.ChangeBatch, now: datetime) -> rpc.Batc
     def decide() -> rpc.Batch:
         row = queries.visible_batch(session, command.actor, command.id)
         if row.cancelled_at is not None:
-            raise ServiceError("conflict", "The batch was cancelled: its rows cannot be tried again")
+            raise ServiceError("conflict", "The batch was cancelled. Its rows cannot be tried again.")
         again = {"status": RowStatus.PENDING.value, "error": None, "tries": 0, "updated_at": now}
         if not _set_all(session, row.id, RowStatus.FAILED, again):
-            raise invalid("No row of the batch has failed", "status", "no row has failed")
+            raise invalid("No row of the batch has failed.", "status", "has no failed row")
         session.refresh(row, with_for_update=True)
         row.ended_at = row.expires_at = None
         row.updated_at = row.progressed_at = now
@@ -114,7 +114,7 @@ def make(
     has cancelled it, or another process was faster."""
     line = _pending(session, line_id)
     if line is None:
-        raise ServiceError("conflict", "The row is no longer pending")
+        raise ServiceError("conflict", "The row is no longer pending.")
     if planned.given_preferences and _has_made(session, line.batch_id):  # the template has them by now
         planned = replace(planned, given_preferences={})
     made = submissions.create(session, command, template, planned, prepared, site, now)
@@ -167,7 +167,7 @@ def read(data: bytes) -> list[rpc.BatchRowDraft]:
     """The rows of the file that the gateway has made. Raises ServiceError when there are none, or too many."""
     drafts = [rpc.BatchRowDraft.model_validate_json(line) for line in data.splitlines() if line]
     if not 0 < len(drafts) <= MOST_ROWS:
-        raise invalid(f"A batch has from 1 to {MOST_ROWS:,} rows", "rows")
+        raise invalid(f"A batch must have from 1 to {MOST_ROWS:,} rows.", "rows")
     return drafts
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from contracts.errors import invalid
+from contracts.formats.model_faults import reason_of
 from contracts.rpc.submissions.api import CreateSubmission
 from contracts.rpc.submissions.batches import BatchSettings
 from contracts.types import Actor
@@ -24,9 +25,9 @@ def request_of(settings: BatchSettings, actor: Actor, own: dict[str, Any], reque
     try:
         return CreateSubmission(**values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise invalid(f"{place}: {first['msg']}", place, first["msg"]) from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        place, reason = ".".join(str(step) for step in first["loc"]), reason_of(first)
+        raise invalid(f"{place} {reason}", place, reason) from error
 
 
 def request_id(batch_request_id: str, number: int) -> str:

@@ -261,7 +261,7 @@ def _is_sealing(submission: store.LoadedSubmission) -> bool:
 
 def _nothing_failed(field: str, kept: KeptCertsign | KeptDutystamp | None) -> ServiceError:
     state = kept.status.value if kept else "null"
-    message = f"Nothing has failed that could be tried again: {field} is {state}"
+    message = f"{field} is {state}: only what has failed can be tried again"
     return ServiceError("conflict", message, [{"field": field, "reason": f"is {state}"}])
 
 

@@ -64,7 +64,7 @@ def party_of(template: TemplateSnapshot) -> Party:
     if template.archived:
         raise _unusable("archived", "This document has been removed.")
     if not signing:
-        raise _unusable("empty", "There is nothing to fill in in this document.")
+        raise _unusable("empty", "This document has no fields to fill in.")
     if len(signing) > 1:
         message = "Several people have to sign this document: its sender must invite each of them."
         raise _unusable("several", message)
@@ -166,7 +166,7 @@ def send_code(
 
     def decide() -> rpc.codes.CodeSent:
         if challenge is None or challenge.address is None:
-            raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
+            raise ServiceError("conflict", "No code is needed.", [{"field": "state", "reason": "passed"}])
         visitor = f"link codes from {rates.network(command.ip)}"
         rates.count(session, visitor, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
         issued = one_time_codes.issue(session, challenge, None, site.link_secret, now)
@@ -198,7 +198,7 @@ def check_code(
     """As ``code_commands.check``."""
     challenge = link_challenge(template, contact_of(command, template))
     if challenge is None:
-        raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
+        raise ServiceError("conflict", "No code is needed.", [{"field": "state", "reason": "passed"}])
     judged = one_time_codes.judge(session, challenge, command.code, command.request_id, site.link_secret, now)
     return judged, one_time_codes.proof_of(challenge, site.link_secret, now) if judged.reason is None else None
 

@@ -203,9 +203,13 @@ def _acceptable(submission: store.LoadedSubmission, actor: Actor) -> list[str]:
     """Return what the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept
     it."""
     if actor.role is not Role.ADMIN:
-        raise ServiceError("forbidden", "Only an admin may accept what differs from what was signed")
+        raise ServiceError("forbidden", "Only an admin may accept differences from what was signed.")
     if not submission.row.sealing_differences:
-        raise invalid("There is nothing that differs from what was signed", "accept_differences", "is not asked for")
+        raise invalid(
+            "accept_differences needs a document that differs from what was signed",
+            "accept_differences",
+            "needs a document that differs from what was signed",
+        )
     return list(submission.row.sealing_differences)
 
 
@@ -222,7 +226,7 @@ def complete_by_api(announcement: Announcement, submitter: SubmitterRow, actor: 
 def _hold(announcement: Announcement, actor: Actor, hold: bool) -> None:
     """Begin or end a legal hold. Raises ServiceError when who is no admin would end it."""
     if not hold and actor.role is not Role.ADMIN:
-        raise ServiceError("forbidden", "Only an admin may take a legal hold away")
+        raise ServiceError("forbidden", "Only an admin may remove a legal hold.")
     submission, at = announcement.submission, announcement.now
     changed = [changes.change("legal_hold", submission.row.legal_hold, hold)]
     submission.row.legal_hold, submission.row.updated_at = hold, at
@@ -231,7 +235,9 @@ def _hold(announcement: Announcement, actor: Actor, hold: bool) -> None:
 
 def _refuse_held(row: SubmissionRow) -> None:
     if row.legal_hold:
-        raise ServiceError("conflict", "The submission is on legal hold: it cannot be deleted until that is taken away")
+        raise ServiceError(
+            "conflict", "The submission is on legal hold. It cannot be deleted until an admin removes the hold."
+        )
 
 
 def _reschedule(announcement: Announcement, expire_at: datetime | None) -> None:

@@ -29,7 +29,7 @@ def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
     last = session.scalar(sealed)
     if not row.results or last is None:
         reason = "has no evidence before its documents are sealed"
-        raise invalid(f"The submission {reason}", "id", reason)
+        raise invalid(f"The submission {reason}.", "id", reason)
     until_sealed = query_of_lines.where(TrailRow.position <= last.position)
     lines = session.scalars(
         until_sealed.where(TrailRow.position > query.after).order_by(TrailRow.position).limit(LINES_AT_ONCE)

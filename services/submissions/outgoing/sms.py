@@ -39,7 +39,7 @@ def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) 
                 f"send_sms needs phone in `submitters[{index}]`.",
             )
     if request.send_sms and not any(reached):
-        problems.add("send_sms", _NO_PHONE, "send_sms needs a submitter with a phone.")
+        problems.add("send_sms", _NO_PHONE, "send_sms needs a submitter with a phone")
     return [bool(wish) and has_number for wish, has_number in zip(wishes, reached, strict=True)]
 
 
@@ -53,7 +53,7 @@ def check_number(command: UpdateSubmitter, submitter: SubmitterRow, problems: Pr
     """Require that a submitter who is invited by SMS has a number after the change; ``send_sms`` false ends that."""
     phone_taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
     if (command.send_sms or phone_taken) and not submitter.phone:
-        problems.add("phone", "is required by send_sms", "send_sms needs phone.")
+        problems.add("phone", "is required by send_sms", "send_sms needs phone")
 
 
 def wants_sms(submitter: SubmitterRow) -> bool:

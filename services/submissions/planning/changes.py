@@ -103,5 +103,5 @@ def refuse_what_is_signed(
         text = str(field.default_value or "") if field.type in UNTOUCHABLE else ""
         renamed = placeholders.with_person(text, was_called) != placeholders.with_person(text, is_called)
         if moved or renamed or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
-            reason = f"cannot be changed any more: {signer_names} has signed the document with it"
+            reason = f"cannot be changed: {signer_names} has signed the document with it"
             problems.add(f"fields.{names[field.uuid]}", reason)

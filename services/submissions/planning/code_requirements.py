@@ -61,7 +61,7 @@ def check_available(
         problems.add(path_asking, "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
     for field in fields:
         if field.type is FieldType.PHONE and field.preferences.get("one_time_code"):
-            reason = f"has the field {field.name or field.uuid} that asks for a code: there is no phone OTP webhook"
+            reason = f"has the field {field.name or field.uuid} that asks for a code, but the account has no phone OTP webhook"
             problems.add(basis, reason, NOT_CONFIGURED)
 
 

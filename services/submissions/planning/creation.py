@@ -209,7 +209,7 @@ def _check_basis(basis: Basis, limits: Limits, problems: Problems) -> None:
         problems.add(named, how, f"{subject} contain fields")
     elif len(basis.fields) > limits.max_fields:
         reason = f"has more than {limits.max_fields} fields"
-        problems.add(named, reason, f"A submission can have at most {limits.max_fields} fields")
+        problems.add(named, reason, f"A submission can have at most {limits.max_fields} fields.")
         problems.refuse()
 
 
@@ -222,7 +222,7 @@ def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: P
     if not submitters:
         problems.add("submitters", "is required", "submitters is required")
     if len(submitters) > limits.max_submitters:
-        problems.add("submitters", f"must not be more than {limits.max_submitters}")
+        problems.add("submitters", f"must not have more than {limits.max_submitters} entries")
         problems.refuse()
 
 
@@ -406,7 +406,7 @@ def _check_order(plan: Plan, problems: Problems) -> None:
 
 def _check_somebody_acts(plan: Plan, problems: Problems) -> None:
     if all(submitter.viewer for submitter in plan.submitters):
-        problems.add("submitters", "must have at least one role with fields", "No submitter has anything to fill in")
+        problems.add("submitters", "must have at least one role with fields")
 
 
 def _check_whole(plan: Plan, limits: Limits, problems: Problems) -> None:

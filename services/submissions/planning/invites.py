@@ -144,7 +144,7 @@ def _chosen(waiting: Sequence[PartyToInvite], contacts: Sequence[Invited]) -> di
             None if field.uuid else by_role.get((field.role or "").strip().lower())
         )
         if party is None or party.uuid in chosen:
-            raise invalid("Nobody is to be invited for this role", f"{path}.{'uuid' if field.uuid else 'role'}")
+            raise invalid("This role is not one that the signer invites.", f"{path}.{'uuid' if field.uuid else 'role'}")
         chosen[party.uuid] = _contact(party, field, path)
     for party in waiting:
         if party.uuid not in chosen:
@@ -159,19 +159,19 @@ def _contact(party: PartyToInvite, contact: Invited, path: str) -> _Contact:
     try:
         address, full_name = email(str(contact.email)), name(contact.name)
     except BadAddress as bad:
-        raise invalid(f"The e-mail address of {party.role} {bad.reason}", f"{path}.email", bad.reason) from None
+        raise invalid(f"The e-mail address of {party.role} {bad.reason}.", f"{path}.email", bad.reason) from None
     if not party.needs_phone:
         return _Contact(address, full_name, None)
     if not (contact.phone or "").strip():
-        raise invalid(f"The telephone number of {party.role} is required", f"{path}.phone", "is required")
+        raise invalid(f"The telephone number of {party.role} is required.", f"{path}.phone", "is required")
     try:
         return _Contact(address, full_name, phone(str(contact.phone)))
     except BadAddress as bad:
-        raise invalid(f"The telephone number of {party.role} {bad.reason}", f"{path}.phone", bad.reason) from None
+        raise invalid(f"The telephone number of {party.role} {bad.reason}.", f"{path}.phone", bad.reason) from None
 
 
 def _missing(party: PartyToInvite, path: str) -> ServiceError:
-    return invalid(f"The e-mail address of {party.role} is required", path, "is required")
+    return invalid(f"The e-mail address of {party.role} is required.", path, "is required")
 
 
 def _row(submission: LoadedSubmission, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:

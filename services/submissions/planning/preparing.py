@@ -86,7 +86,7 @@ class Preparer:
     ) -> Prepared:
         """Make an upload ready as it will be kept: pictures encoded anew, other files as they are. ``party`` is a uuid."""
         if upload.size > self.max_bytes:
-            raise ServiceError("too_large", f"Files may be at most {self.max_bytes} bytes")
+            raise ServiceError("too_large", f"A file must not be larger than {self.max_bytes:,} bytes.")
         name = file_name(filename)
         refuse_dangerous(name)
         source = Source(uuid7(), party, kind, "", "file")
@@ -113,9 +113,9 @@ class Preparer:
     def _store(self, files: StagedFiles, source: Source) -> Prepared:
         data, media_type, name = self._bytes(source)
         if not data:
-            raise invalid("the file is empty")
+            raise invalid("The file is empty.")
         if len(data) > self.max_bytes:
-            raise invalid(f"the file is larger than {self.max_bytes} bytes")
+            raise invalid(f"The file must not be larger than {self.max_bytes:,} bytes.")
         media_type = next((recognised for magic, recognised in _MAGIC if data.startswith(magic)), media_type)
         name = name or f"{source.type.value}.{extension(media_type)}"
         if source.type not in IMAGE_TYPES:
@@ -148,7 +148,7 @@ class Preparer:
         try:
             fetched = self.outbound.fetch(url, max_bytes=limit, timeout=FETCH_SECONDS)
         except (OutboundRefused, OutboundFailed) as error:
-            raise invalid(f"Error loading: {url[:200]}. {error.reason}") from error
+            raise invalid(f"Error loading: {url[:200]}. {error.reason}.") from error
         media_type = fetched.media_type.partition(";")[0].strip().lower()
         if not re.fullmatch(r"[\w.+-]{1,100}/[\w.+-]{1,100}", media_type, re.ASCII):
             media_type = "application/octet-stream"

@@ -40,7 +40,7 @@ def receipt(session: Session, query: rpc.GetErasure, _site: Site, _now: datetime
     row = _visible(session, query.actor, query.id)
     if row.receipt is None or row.signature is None:
         pending = ", ".join(part for part in PARTS if part not in row.parts) or "the signature"
-        raise invalid(f"There is no receipt yet: {pending} is waited for", "id", "has no receipt yet")
+        raise invalid(f"The receipt is not ready yet. It waits for {pending}.", "id", "has no receipt yet")
     return rpc.SignedErasure(text=row.receipt, signature=row.signature)
 
 

@@ -119,5 +119,7 @@ def not_in_order(order: Order, parties: Sequence[Party]) -> str | None:
     if len(groups) > 1 and order is Order.RANDOM:
         return "must be preserved: signers who sign with certificates of their own do so one after the other"
     if len(set(groups)) != len(groups):
-        return "must be another one for each signer: those who sign with certificates of their own do so one after the other"
+        return (
+            "must be different for each signer: those who sign with certificates of their own do so one after the other"
+        )
     return None

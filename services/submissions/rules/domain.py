@@ -286,7 +286,7 @@ def hand_device(submission: Submission, submitter_id: int, now: datetime) -> int
     Raises Refused for who has not completed."""
     state = submission.form_state(submitter_id, now)
     if submission.submitter(submitter_id).status is not SubmitterStatus.COMPLETED or state is not FormState.COMPLETED:
-        raise Refused(state, REFUSALS.get(state, "This form is not completed yet"))
+        raise Refused(state, REFUSALS.get(state, "This form is not completed yet."))
     return submission.next_after(submitter_id, now)
 
 
@@ -309,7 +309,7 @@ def report_wrong_recipient(submission: Submission, submitter_id: int, now: datet
 def reschedule(submission: Submission, expire_at: datetime | None, now: datetime) -> Decision:
     """Another expiry, or none. An expired submission lives again; what is signed or declined keeps its end."""
     if expire_at is not None and (submission.all_signed or submission.status is SubmissionStatus.DECLINED):
-        raise Refused(submission.status.value, "The submission has ended, it cannot expire any more.")
+        raise Refused(submission.status.value, "The submission has ended and cannot expire.")
     if submission.status is SubmissionStatus.EXPIRED:
         submission = replace(submission, status=SubmissionStatus.PENDING)
     return _go_on(replace(submission, expire_at=expire_at), [], None)
@@ -368,7 +368,7 @@ def retry_seal(submission: Submission, *, seal_id: str) -> Decision:
     """Seal again under a new ``seal_id``; a late answer to the old one counts no more."""
     if submission.sealing is not SealingStatus.FAILED:
         state = submission.sealing.value if submission.sealing else submission.status.value
-        raise Refused(state, f"Only a failed sealing can be retried, this submission is {state}.")
+        raise Refused(state, f"Only a failed sealing can be retried; this submission is {state}.")
     return replace(submission, sealing=SealingStatus.SEALING, seal_id=seal_id), (Happened(Fact.SEALING),)
 
 

@@ -24,7 +24,9 @@ def check_identity_available(
             problems.add(basis, f"{description}: this installation has no identity provider", NOT_CONFIGURED)
         elif field.preferences.get("method") == QUALIFIED and not account.identity_checks_qes_available:
             problems.add(
-                basis, f"{description} and method qes, which the identity provider is not set up for", NOT_CONFIGURED
+                basis,
+                f"{description} and method qes, for which the identity provider is not configured",
+                NOT_CONFIGURED,
             )
         if field.readonly:
             problems.add(basis, f"{description}, which {READ_ONLY}")
@@ -36,5 +38,5 @@ def check_identity_change_available(command: UpdateSubmitter, problems: Problems
         return
     for index, override in enumerate(command.fields):
         if (override.preferences or {}).get("method") == QUALIFIED:
-            reason = "is qes, which the identity provider is not set up for"
+            reason = "is qes, for which the identity provider is not configured"
             problems.add(f"fields[{index}].preferences.method", reason, NOT_CONFIGURED)

@@ -104,7 +104,7 @@ def plan_overrides(
         if not meant:
             problems.add(
                 f"{request.path}readonly_fields[{index}]",
-                f"is no field of this role: {key[:100]}",
+                f"is not a field of this role: {key[:100]}",
                 f"Unknown field: {key[:100]}",
             )
         for definition in meant:
@@ -115,7 +115,7 @@ def plan_overrides(
         meant = by_key.fields(key)
         if not meant and len(overrides.ignored) < MOST_IGNORED:
             overrides.ignored.append(
-                {"field": f"{request.path}values.{key[:100]}", "reason": "is no field of this role"}
+                {"field": f"{request.path}values.{key[:100]}", "reason": "is not a field of this role"}
             )
         for definition in meant:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
@@ -190,7 +190,7 @@ def _overridden(override: FieldOverride, by_key: FieldIndex, path: str, problems
         return []
     definitions = by_key.fields(key)
     if not definitions:
-        problems.add(f"{path}.name", f"is no field of this role: {key[:100]}", f"Unknown field: {key[:100]}")
+        problems.add(f"{path}.name", f"is not a field of this role: {key[:100]}", f"Unknown field: {key[:100]}")
     return definitions
 
 

@@ -201,7 +201,7 @@ def judge(session: Session, challenge: Challenge, code: str, request_id: str, se
     row.tries += 1
     if not right:
         rates.count(session, wrong_tries, WRONG_TRIES, now, refusal=TOO_MANY)
-        return Judged("wrong", "This is not the code that we sent.", MOST_TRIES - row.tries)
+        return Judged("wrong", "This is not the code that was sent.", MOST_TRIES - row.tries)
     row.passed_at, row.passed_request = now, request
     return Judged()
 

@@ -108,5 +108,5 @@ def _locked(session: Session, key: str, now: datetime) -> RateRow:
     query = for_update(sa.select(RateRow).where(RateRow.key == key))
     row: RateRow | None = session.scalar(query.execution_options(populate_existing=True))
     if row is None:  # forgotten between the two statements
-        raise ServiceError("unavailable", "The database is busy, try again")
+        raise ServiceError("unavailable", "The database is busy. Try again.")
     return row

@@ -461,7 +461,7 @@ def test_rows_are_planned_before_they_become_a_batch(batch_desk: BatchDesk) -> N
     checked = checking.check(check, batch_desk.bus.found, batch_desk.desk.limits, now())
     assert [(one.row, one.field) for one in checked.problems] == [(3, "submitters[0].role"), (5, "name")]
     assert [(one.row, one.field, one.reason) for one in checked.warnings] == [
-        (4, "submitters[0].values.Town", "is no field of this role")
+        (4, "submitters[0].values.Town", "is not a field of this role")
     ]
     archived = batch_desk.bus.found.model_copy(update={"archived": True})
     assert refusal(lambda: checking.check(check, archived, batch_desk.desk.limits, now())).message == (

@@ -213,7 +213,10 @@ def test_a_role_without_fields_is_a_viewer() -> None:
     plan = planned({}, {}, snapshot=snapshot)
     assert [one.viewer for one in plan.submitters] == [False, True]
     assert "submitters[1].completed" in str(refused({}, {"completed": True}, snapshot=snapshot).details)
-    assert refused({"role": "Second Party"}, snapshot=snapshot).message == "No submitter has anything to fill in"
+    assert (
+        refused({"role": "Second Party"}, snapshot=snapshot).message
+        == "submitters must have at least one role with fields"
+    )
 
 
 def test_templates_that_cannot_be_sent() -> None:

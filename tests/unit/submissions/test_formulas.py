@@ -44,7 +44,7 @@ def test_an_override_may_bring_a_formula() -> None:
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [
-        ("[[Cost]]", "names [[Cost]], which is no field"),
+        ("[[Cost]]", "names [[Cost]], which is not a field"),
         ("[[Price]]", "depends on itself: Price → Price"),
         ("[[Total]] + 1", "depends on itself: Price → Total → Price"),
         ("concat(1)", "gives a text where a number is needed"),

@@ -162,9 +162,9 @@ def _challenge_of(
             raise invalid("phone is not the number of this submitter", "phone", "is not the number of this submitter")
         return challenge
     if number is None:
-        raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
+        raise ServiceError("conflict", "No code is needed.", [{"field": "state", "reason": "passed"}])
     if state is not FormState.OPEN or not any(asks_for_code(field) for field in submission.fields_of(submitter)):
-        reason = "is not asked for: no field of this form needs a code"
+        reason = "is not needed: no field of this form asks for a code"
         raise invalid(f"phone {reason}", "phone", reason)
     return one_time_codes.of_number(submitter, number)
 

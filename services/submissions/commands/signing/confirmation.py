@@ -237,7 +237,7 @@ def _complete(
     attempt = session.begin_nested()
     try:
         if _digest(submitter) != kept.digest:
-            raise invalid("What was filled in has changed since it was locked", "values")
+            raise invalid("The values have changed since they were locked.", "values")
         confirmations.keep(submitter, after.model_copy(update={"command": None, "values": {}}))
         submission.state = domain.leave_confirmation(submission.state, submitter.id)
         command = StartConfirmation.model_validate(

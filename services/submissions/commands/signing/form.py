@@ -244,7 +244,7 @@ def attach(
         at = store.moment(submission, now)
         must_take_files(submission, submitter, command.type, at)
         if len(submission.attachments) >= limits.max_attachments:
-            raise invalid(f"A submission can have at most {limits.max_attachments} files", "file")
+            raise invalid(f"A submission can have at most {limits.max_attachments} files.", "file")
         row = AttachmentRow(
             uuid=prepared.source.uuid,
             submission_id=submission.row.id,
@@ -265,7 +265,7 @@ def choose_language(session: Session, command: rpc.form.ChooseLanguage, site: Si
     submission, submitter = store.lock_by_slug(session, command.slug, None, now)
     tag = best_of([command.lang])
     if tag is None:
-        raise invalid("lang is not a language that there is", "lang", "is not a language that there is")
+        raise invalid("lang must be a supported language", "lang", "must be a supported language")
     submitter.preferences = {**submitter.preferences, "lang": tag}
     return rpc.form.Done(state=submission.state.form_state(submitter.id, store.moment(submission, now)))
 
@@ -300,7 +300,7 @@ def received(
     )
     others = sum(len(json.dumps(other.values)) for other in submission.submitters if other.id != submitter.id)
     if others + len(json.dumps(values)) > limits.max_values_bytes:
-        raise invalid(f"The values of a submission must not be more than {limits.max_values_bytes} bytes", "values")
+        raise invalid(f"values of a submission must not be larger than {limits.max_values_bytes:,} bytes", "values")
     return values
 
 

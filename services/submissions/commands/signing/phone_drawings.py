@@ -109,7 +109,7 @@ def deliver(
         at = store.moment(submission, now)
         submitter, field = _may_deliver(submission, row, command, at)
         if len(submission.attachments) >= limits.max_attachments:
-            raise invalid(f"A submission can have at most {limits.max_attachments} files", "file")
+            raise invalid(f"A submission can have at most {limits.max_attachments} files.", "file")
         attachment = AttachmentRow(
             uuid=prepared.source.uuid,
             submission_id=submission.row.id,
@@ -188,4 +188,4 @@ def _field(submission: store.LoadedSubmission, submitter: SubmitterRow, uuid: st
         takes = field.type in _DRAWN and not field.readonly and field.preferences.get("format") not in _NO_DRAWING
         if field.uuid == uuid and takes:
             return field
-    raise invalid("field is none of this signer's that takes a drawing", "field")
+    raise invalid("field must be a field of this signer that takes a drawing", "field")

@@ -20,7 +20,9 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
         return [stranger(submitter) for submitter in submitters]
     if len(submitters) > len(parties):
         problems.add(
-            "submitters", f"must not be more than {len(parties)}", "Defined more signing parties than in template"
+            "submitters",
+            f"must not have more than {len(parties)} entries",
+            "Defined more signing parties than in template",
         )
         return [stranger(submitter) for submitter in submitters]
     matches: list[Party] = []

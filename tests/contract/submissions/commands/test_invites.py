@@ -39,7 +39,7 @@ def test_the_named_party_is_there_when_the_inviter_has_completed(desk: Desk) -> 
     assert [one.role for one in form.invites] == ["B"]
     assert {one.role for one in form.fields} == {"A"}
     error = refusal(lambda: desk.complete(inviter.slug))
-    assert (error.message, error.details[0]["field"]) == ("The e-mail address of B is required", "submitters")
+    assert (error.message, error.details[0]["field"]) == ("The e-mail address of B is required.", "submitters")
     for wrong, path in (
         ({"role": "B"}, "submitters[0].email"),
         ({"role": "B", "email": "nobody"}, "submitters[0].email"),

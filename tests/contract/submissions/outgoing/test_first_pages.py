@@ -153,7 +153,7 @@ def test_another_document_than_was_drawn_is_not_shown(desk: FirstPageDesk) -> No
 @pytest.mark.parametrize(
     ("refusal", "again_after"),
     [
-        (ServiceError("unavailable", "The service rendering did not answer in time"), LATE_AGAIN),
+        (ServiceError("unavailable", "The service rendering did not answer in time."), LATE_AGAIN),
         (ServiceError("invalid", "The PDF is damaged"), REMEMBERED),
         (None, REMEMBERED),
     ],

@@ -123,7 +123,7 @@ class P:
     ("order", "parties", "wrong"),
     [
         (Order.PRESERVED, [P(0), P(1)], None),
-        (Order.PRESERVED, [P(1), P(1)], "must be another one for each signer"),
+        (Order.PRESERVED, [P(1), P(1)], "must be different for each signer"),
         (Order.PRESERVED, [P(1), P(1, viewer=True)], None),
         (Order.PRESERVED, [P(1), P(1, completed=True)], None),
         (Order.RANDOM, [P(0), P(1)], "must be preserved"),

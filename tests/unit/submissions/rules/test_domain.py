@@ -383,7 +383,7 @@ def test_the_device_goes_to_the_next_party_whose_form_can_be_filled_in() -> None
     state, _ = created(submission(0, 1, 2, 3, viewers=(3,)))
     with pytest.raises(Refused) as refused:
         domain.hand_device(state, 1, NOW)
-    assert (refused.value.state, refused.value.message) == (FormState.OPEN, "This form is not completed yet")
+    assert (refused.value.state, refused.value.message) == (FormState.OPEN, "This form is not completed yet.")
     assert state.next_after(1, NOW) == 2, "whom it will be"
     with pytest.raises(Refused) as refused:
         domain.hand_device(state, 2, NOW)

@@ -13,7 +13,9 @@ from tests.support.material.submissions import ADMIN, field
 NONE, PLAIN = Account(), Account(identity_checks_available=True)
 QUALIFIED = Account(identity_checks_available=True, identity_checks_qes_available=True)
 NO_PROVIDER = "has the field Who of type verification: this installation has no identity provider"
-NOT_QUALIFIED = "has the field Who of type verification and method qes, which the identity provider is not set up for"
+NOT_QUALIFIED = (
+    "has the field Who of type verification and method qes, for which the identity provider is not configured"
+)
 READ_ONLY = "has the field Who of type verification, which cannot be read-only"
 
 

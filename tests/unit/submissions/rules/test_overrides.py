@@ -49,7 +49,7 @@ def planned(
 def test_values_with_unknown_names_are_ignored_and_told() -> None:
     found, problems = planned({"Number": "7", "Nope": 1, "n" * 200: 2})
     assert (problems, found.values) == ([], {"number": 7})
-    reason = "is no field of this role"
+    reason = "is not a field of this role"
     assert found.ignored == [
         {"field": "s.values.Nope", "reason": reason},
         {"field": f"s.values.{'n' * 100}", "reason": reason},
@@ -102,8 +102,8 @@ def test_the_last_word_counts() -> None:
         ({"Sign": f" {ELSEWHERE.upper()}"}, [], "s.values.Sign", "must be the uuid of an attachment of this submitter"),
         ({}, [{"name": "Proof", "readonly": True}], "s.fields[0].readonly", "cannot be read-only"),
         ({}, [{"required": True}], "s.fields[0]", "must have a name"),
-        ({}, [{"name": "Nobody"}], "s.fields[0].name", "is no field of this role: Nobody"),
-        ({}, [{"name": "x" * 101}], "s.fields[0].name", f"is no field of this role: {'x' * 100}"),
+        ({}, [{"name": "Nobody"}], "s.fields[0].name", "is not a field of this role: Nobody"),
+        ({}, [{"name": "x" * 101}], "s.fields[0].name", f"is not a field of this role: {'x' * 100}"),
         ({}, [{"name": "Text", "title": 10_001 * "x"}], "s.fields[0].title", "must not be longer than"),
         ({}, [{"name": "Text", "description": 10_001 * "x"}], "s.fields[0].description", "must not be longer than"),
         ({}, [{"uuid": "sign", "preferences": {"reasons": "x"}}], "s.fields[0].preferences.reasons", "must be a list"),
@@ -123,7 +123,7 @@ def test_readonly_fields() -> None:
     assert found.changes == {"text": {"readonly": True}, "number": {"readonly": True}}
     _, problems = planned(readonly=("x" * 101, "Proof"))
     assert [where for where, _ in problems] == ["s.readonly_fields[0]", "s.readonly_fields[1]"]
-    assert problems[0][1] == f"is no field of this role: {'x' * 100}"
+    assert problems[0][1] == f"is not a field of this role: {'x' * 100}"
 
 
 def test_what_is_said_of_a_field_is_checked_and_the_rest_stays() -> None:

@@ -38,7 +38,7 @@ def test_by_uuid_else_by_role_else_by_position(submitters: list[dict[str, Any]],
 @pytest.mark.parametrize(
     ("submitters", "uuids", "problem"),
     [
-        ([{}, {}, {}, {}], ["?"] * 4, ("submitters", "must not be more than 3")),
+        ([{}, {}, {}, {}], ["?"] * 4, ("submitters", "must not have more than 3 entries")),
         ([{"role": "Buyer"}, {"role": " buyer"}], ["Buyer?", "buyer?"], ("submitters", "must have different roles")),
         ([{}, {"role": "Buyer"}], ["1", "Buyer?"], ("submitters[1].role", "is Buyer again")),
         ([{"uuid": "9"}, {}], ["?", "2"], ("submitters[0].uuid", "is not a role of the template")),

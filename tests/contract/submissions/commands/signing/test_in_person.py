@@ -135,7 +135,7 @@ def test_who_may_hand_it_on(desk: InPersonDesk) -> None:
     ann, bo, _ = three(desk)
     early = refusal(lambda: desk.hand(ann.slug))
     assert (early.message, early.details) == (
-        "This form is not completed yet",
+        "This form is not completed yet.",
         [{"field": "state", "reason": "open"}],
     )
     assert refusal(lambda: desk.hand(bo.slug)).details == [{"field": "state", "reason": "waiting"}]
