@@ -74,7 +74,7 @@ class SourceForgotten(ServiceError):
     """What an answer was made from was to be forgotten meanwhile: it is not kept. Who still has the document asks again."""
 
     def __init__(self) -> None:
-        super().__init__("unavailable", "The document was removed in the meantime, try again")
+        super().__init__("unavailable", "The document was removed in the meantime. Try again.")
 
 
 @dataclass(frozen=True)

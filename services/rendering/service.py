@@ -436,7 +436,7 @@ class RenderingService:
         """The bytes, whose SHA-256 is that of ``file``: the store checks it."""
         most = self.context.settings.rendering_file_mb * _RESULT_TIMES_UPLOAD
         if file.size > most * 2**20:
-            raise ServiceError("too_large", f"The file is larger than {most} MB")
+            raise ServiceError("too_large", f"The file is larger than {most} MB.")
         return self.context.blobs.get(file)
 
     def _copy(self, file: BlobRef) -> BlobRef:
@@ -526,7 +526,7 @@ class RenderingService:
             return self._seal_merged(files, name, sealer.assurance(now()))
         except TimeStampFailed as error:
             merged = self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=False))
-            return Combined(merged.data, [*merged.warnings, f"No time-stamp could be had ({error})"])
+            return Combined(merged.data, [*merged.warnings, f"No time-stamp could be obtained ({error})."])
         except CertificateRevoked as error:
             raise ServiceError("unavailable", f"Nothing can be sealed now: {error}") from error
 

@@ -340,7 +340,7 @@ class Previews:
     def turn(self) -> Iterator[None]:
         """Raises ServiceError("unavailable") when none comes soon."""
         if not self._free.acquire(timeout=PREVIEW_WAIT):
-            raise ServiceError("unavailable", "Too many values are being drawn, try again")
+            raise ServiceError("unavailable", "Too many values are being drawn. Try again.")
         try:
             yield
         finally:
@@ -354,24 +354,26 @@ def for_caller(task: str) -> Iterator[None]:
         yield
     except JobRefused as refused:
         field = refused.field if refused.file is None else f"files[{refused.file - 1}]"
-        raise invalid(refused.reason.rstrip("."), field) from refused
+        raise invalid(refused.reason, field) from refused
     except JobTimedOut as late:
         log.warning("job.killed", task=task, reason=late.reason, starved=late.starved)
         if late.starved:
-            raise ServiceError("unavailable", "Documents take long to process at the moment, try again later") from late
-        raise invalid("The file takes too long to process") from late
+            raise ServiceError(
+                "unavailable", "Documents take long to process at the moment. Try again later."
+            ) from late
+        raise invalid("The file takes too long to process.") from late
     except JobNotPossible as failed:
         log.error("job.not_possible", task=task, reason=failed.reason)  # noqa: TRY400 - the child's trace is no news
-        raise ServiceError("unavailable", "Documents cannot be processed at the moment, try again later") from failed
+        raise ServiceError("unavailable", "Documents cannot be processed at the moment. Try again later.") from failed
     except JobCrashed as crashed:
         log.warning("job.killed", task=task, reason=crashed.reason, trace=crashed.trace)
-        raise invalid("The file cannot be processed: it needs too much memory or is damaged") from crashed
+        raise invalid("The file cannot be processed: it needs too much memory or is damaged.") from crashed
     except JobFailed as failed:
         log.error("job.failed", task=task, reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
-        raise invalid("The file cannot be processed") from failed
+        raise invalid("The file cannot be processed.") from failed
     except Busy as busy:
         whose = "Too many of your documents" if busy.own else "Too many documents"
-        raise ServiceError("unavailable", f"{whose} are being processed, try again") from busy
+        raise ServiceError("unavailable", f"{whose} are being processed. Try again.") from busy
 
 
 def seal_name(identity: SealIdentity) -> str:

@@ -184,7 +184,7 @@ def _check_kept(before: Sequence[VerifiedSignature], after: Sequence[VerifiedSig
     holding = {signature.field for signature in after if signature.integrity == "valid"}
     for signature in before:
         if signature.integrity == "valid" and signature.field not in holding:
-            raise Refused(f"The PDF is signed, and the signature {signature.field} would not survive sealing")
+            raise Refused(f"The PDF is signed, and the signature {signature.field} would not survive sealing.")
 
 
 def _doubt(signature: VerifiedSignature) -> Notice:
@@ -207,12 +207,12 @@ def _trouble(prefix: str) -> Iterator[None]:
     except Refused:
         raise
     except read_back.ValueMissing as error:
-        raise Refused(f"{prefix}: what is filled in on page {error.page} is not found in the sealed file") from error
+        raise Refused(f"{prefix}: what is filled in on page {error.page} is missing in the sealed file") from error
     except read_back.SealBroken as error:
         raise Refused(f"{prefix}: {error}") from error
     except _LIBRARY_ERRORS as error:
         # What the library said is for the log (``job.refused``), not for whoever sent the file in.
-        raise Refused(f"{prefix}: it is damaged, or uses something that cannot be processed.") from error
+        raise Refused(f"{prefix}: it is damaged, or uses something that cannot be processed") from error
 
 
 def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, StoredDocument]:

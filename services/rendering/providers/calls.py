@@ -22,22 +22,22 @@ def called(url: str, call: Callable[[], Answer], *, buys: bool) -> Answer:
     except Open as error:
         after = timedelta(seconds=error.seconds)
         raise ProviderFailed(
-            "unreachable", "The provider is away: it is tried again soon", retryable=True, retry_after=after
+            "unreachable", "The provider does not answer. It is tried again soon.", retryable=True, retry_after=after
         ) from error
     answer = None
     try:
         answer = call()
     except OutboundRefused as error:
         raise ProviderFailed(
-            "address_refused", f"The provider cannot be called: its URL {error.reason}", retryable=False
+            "address_refused", f"The provider cannot be called: its URL {error.reason}.", retryable=False
         ) from error
     except OutboundNotCalled as error:
-        raise ProviderFailed("not_called", f"The provider {error.reason}", retryable=True) from error
+        raise ProviderFailed("not_called", f"The provider {error.reason}.", retryable=True) from error
     except OutboundUnreachable as error:
-        raise ProviderFailed("unreachable", f"The provider {error.reason}", retryable=True) from error
+        raise ProviderFailed("unreachable", f"The provider {error.reason}.", retryable=True) from error
     except OutboundFailed as error:
         code = "no_answer" if buys else "unavailable"
-        raise ProviderFailed(code, f"The provider {error.reason}", retryable=True) from error
+        raise ProviderFailed(code, f"The provider {error.reason}.", retryable=True) from error
     finally:
         if answer is None or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             breaker.failed()
@@ -55,11 +55,11 @@ def judge(answer: Answer, *, buys: bool, secrets: Sequence[str | None]) -> None:
         return
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         raise ProviderFailed(
-            "busy", "The provider wants fewer requests", retryable=True, retry_after=_retry_after(answer)
+            "busy", "The provider accepts no more requests for now.", retryable=True, retry_after=_retry_after(answer)
         )
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         code = "no_answer" if buys else "unavailable"
-        raise ProviderFailed(code, f"The provider answered {status}", retryable=True)
+        raise ProviderFailed(code, f"The provider answered {status}.", retryable=True)
     said = without_secrets(answer.text[:_MOST_READ], secrets)
     raise ProviderFailed("refused", f"The provider answered {status}: {said}".rstrip(": "), retryable=False)
 

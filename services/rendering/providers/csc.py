@@ -265,7 +265,9 @@ class CscProvider:
         """The address of the provider's page, with all that it is to know; pushed beforehand where the provider takes that."""
         if self._return_url is None:
             raise ProviderFailed(
-                "person_needed", "the provider wants a person to confirm it, and nobody is there", retryable=False
+                "person_needed",
+                "the provider asks a person to confirm the signature, and a seal is made without one",
+                retryable=False,
             )
         verifier, challenge = _proof_key()
         state = state or secrets.token_urlsafe(24)
@@ -534,11 +536,11 @@ def _part(answer: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _octets(text: object) -> bytes:
     if not isinstance(text, str):
-        raise _bad_answer("it has something else than base64")
+        raise _bad_answer("it is not base64")
     try:
         return b64decode("".join(text.split()), validate=True)
     except ValueError as error:
-        raise _bad_answer("it has something else than base64") from error
+        raise _bad_answer("it is not base64") from error
 
 
 def _signatures(answer: Mapping[str, Any]) -> tuple[bytes, ...]:

@@ -168,7 +168,9 @@ class CscService:
         if self.base.startswith("https:") and not root.startswith("https:"):
             raise ProviderFailed("bad_answer", "the provider names an OAuth server without TLS", retryable=False)
         if not root.startswith(("https://", "http://")) or not root.isascii() or not root.isprintable():
-            raise ProviderFailed("bad_answer", "the provider names an OAuth server that is none", retryable=False)
+            raise ProviderFailed(
+                "bad_answer", "the provider names an OAuth server whose URL is not valid", retryable=False
+            )
         return f"{root}/{path}"
 
     def failure(self, operation: str, refusal: Refusal, hidden: Iterable[str | None]) -> ProviderFailed:
@@ -176,7 +178,7 @@ class CscService:
         status, said = refusal.status, refusal.text
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return ProviderFailed(
-                "busy", "the provider wants fewer calls", retryable=True, retry_after=refusal.retry_after
+                "busy", "the provider accepts no more calls for now", retryable=True, retry_after=refusal.retry_after
             )
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
             message = f"the provider answered {status} to {operation}"
@@ -190,7 +192,7 @@ class CscService:
                     code, f"{meaning.message}{quoted}", retryable=meaning.retryable, counts=meaning.counts
                 )
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            message = f"the provider does not let us call {operation}: are the settings right?{quoted}"
+            message = f"the provider does not accept the call {operation}: check the settings{quoted}"
             return ProviderFailed("not_authorized", message, retryable=False)
         message = f"the provider answered {status} to {operation}{quoted}"
         return ProviderFailed("invalid_request", message, retryable=False)
@@ -361,7 +363,7 @@ def seconds_of(answer: Mapping[str, Any], default: float) -> float:
 def _profile(name: str) -> Profile:
     if name not in PROFILES:
         known = ", ".join(sorted(PROFILES))
-        raise ProviderFailed("not_configured", f"there is no profile of that name, only {known}", retryable=False)
+        raise ProviderFailed("not_configured", f"no profile has that name; the profiles are {known}", retryable=False)
     return PROFILES[name]
 
 

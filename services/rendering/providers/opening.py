@@ -31,7 +31,7 @@ def settings_of(order: CertsignOrder, link_secret: str) -> CertsignSettings:
         # Not from the error: it may quote a secret.
         raise ProviderFailed(
             "settings_unreadable",
-            "the provider's settings cannot be read: LINK_SECRET was changed since they were stored, save them again",
+            "the provider's settings cannot be read: LINK_SECRET was changed since they were stored. Save them again",
             retryable=False,
         ) from None
 

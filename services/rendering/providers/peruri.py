@@ -139,7 +139,7 @@ class Peruri:
         for entry in self._states(serial):
             if entry.number == serial:
                 return entry.used
-        raise ProviderFailed("unknown_serial", f"The provider does not know the stamp {serial}", retryable=False)
+        raise ProviderFailed("unknown_serial", f"The provider does not know the stamp {serial}.", retryable=False)
 
     def reassign(self, serial: Serial, key: str, category: str) -> bool:
         """Have an unused stamp stand for another document. Raises ProviderFailed."""
@@ -250,7 +250,7 @@ class Peruri:
         if self._folders is None:
             raise ProviderFailed(
                 "folder_refused",
-                "No folder is shared with sign adapters here: RENDERING_STAMP_FOLDER is not set",
+                "No folder is shared with sign adapters: RENDERING_STAMP_FOLDER is not set.",
                 retryable=False,
             )
         if not folder.resolve().is_relative_to(self._folders.resolve()):
@@ -269,7 +269,7 @@ class Peruri:
         while (stamped := _whole(target, file)) is None:
             if time.monotonic() >= deadline:
                 raise ProviderFailed(
-                    "no_answer", "The sign adapter answered, and its file did not come into the folder", retryable=True
+                    "no_answer", "The sign adapter answered, but its file did not appear in the folder.", retryable=True
                 )
             time.sleep(_LOOK_SECONDS)
         return stamped
@@ -301,7 +301,7 @@ class Peruri:
                 self._renew(token)
                 continue
             if over or code == _TOKEN_OVER:
-                words = "The provider does not accept the token that it gave us just now"
+                words = "The provider does not accept the token that it has just issued."
                 raise ProviderFailed("token_refused", words, retryable=True)
             words = self._said(content.get("message"))
             if _ABOUT_QUOTA.search(words):
@@ -327,7 +327,7 @@ class Peruri:
             if str(content.get("statusCode")) != _OK or not isinstance(token, str) or not token:
                 words = self._said(content.get("message"))
                 raise ProviderFailed(
-                    "login_refused", f"The provider does not accept our login: {words}".rstrip(": "), retryable=False
+                    "login_refused", f"The provider does not accept the login: {words}".rstrip(": "), retryable=False
                 )
             self._token = token
             return token
@@ -381,20 +381,20 @@ def is_picture(data: bytes) -> bool:
 def _adapter_failed(serial: str, code: str, words: str) -> ProviderFailed:
     known, meaning, retryable = ADAPTER_CODES.get(code, ("refused", "the adapter refused", False))
     details = f" (code {code}: {words})" if words and words != "-" else f" (code {code})"
-    return ProviderFailed(known, f"Stamp {serial}: {meaning}{details}", retryable=retryable)
+    return ProviderFailed(known, f"Stamp {serial}: {meaning}{details}.", retryable=retryable)
 
 
 def _no_answer(words: str) -> ProviderFailed:
-    return ProviderFailed("no_answer", f"Nobody knows what came of it: {words}", retryable=True)
+    return ProviderFailed("no_answer", f"It is not known whether the purchase went through: {words}", retryable=True)
 
 
 def _misunderstood(what: str) -> ProviderFailed:
-    return ProviderFailed("misunderstood", f"The provider answered, and {what} cannot be read", retryable=True)
+    return ProviderFailed("misunderstood", f"The provider answered, but {what} cannot be read.", retryable=True)
 
 
 def _required(value: str | None, name: str) -> str:
     if not value:
-        raise ProviderFailed("not_configured", f"The setting {name} of the duty stamp is missing", retryable=False)
+        raise ProviderFailed("not_configured", f"The setting {name} of the duty stamp is missing.", retryable=False)
     return value.rstrip("/")
 
 
@@ -420,7 +420,7 @@ def _known(answer: Mapping[str, Any]) -> list[KnownSerial]:
     total = result.get("total")
     if isinstance(total, int) and total > len(known):
         raise ProviderFailed(
-            "list_incomplete", f"The provider lists {len(known)} of {total} stamps only", retryable=True
+            "list_incomplete", f"The provider lists {len(known)} of {total} stamps only.", retryable=True
         )
     return known
 

@@ -158,14 +158,14 @@ class StampWorker:
     ) -> A:
         """One call. ``buys``: when no answer can be read nobody knows what came of it."""
         if not self._url:
-            raise ProviderFailed("not_configured", "The setting url of the duty stamp is missing", retryable=False)
+            raise ProviderFailed("not_configured", "The setting url of the duty stamp is missing.", retryable=False)
         sent = json.dumps({**body, "operation": step}).encode()
         key = f"{step}/{message or secrets.token_hex(16)}"
         try:
             headers = signed_headers(self._secret, key, sent, now())
         except UnusableSecret as error:
             raise ProviderFailed(
-                "not_configured", f"The setting secret of the duty stamp {error}", retryable=False
+                "not_configured", f"The setting secret of the duty stamp {error}.", retryable=False
             ) from error
         headers |= {"Accept": "application/json", "User-Agent": USER_AGENT, "Idempotency-Key": key}
         answer = called(
@@ -187,7 +187,7 @@ class StampWorker:
             failed = _Failed.model_validate(content)
         except (ValueError, ValidationError, RecursionError) as error:
             code = "no_answer" if buys else "misunderstood"
-            words = f"The worker's answer to {step} is not as the protocol has it"
+            words = f"The worker's answer to {step} does not follow the protocol."
             raise ProviderFailed(code, words, retryable=True) from error
         raise ProviderFailed(
             failed.error,
@@ -200,5 +200,7 @@ class StampWorker:
 def _serial(stamp: _Stamp, *, buys: bool) -> Serial:
     if stamp.picture and not is_picture(stamp.picture):
         code = "no_answer" if buys else "misunderstood"
-        raise ProviderFailed(code, f"The picture of the stamp {stamp.number} is no PNG of 256 KB", retryable=True)
+        raise ProviderFailed(
+            code, f"The picture of the stamp {stamp.number} must be a PNG of at most 256 KB.", retryable=True
+        )
     return Serial(stamp.number, stamp.picture, stamp.price)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
+from contracts.formats.model_faults import reason_of
 from contracts.providers import CertsignSettings
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
@@ -227,7 +228,7 @@ class WorkerProvider:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"])) or "the answer"
-            raise _bad_answer(step, f"{where}: {first['msg']}") from error
+            raise _bad_answer(step, f"{where} {reason_of(first)}") from error
         raise ProviderFailed(
             failed.error,
             _plain(failed.message, (*hidden, self._secret)),

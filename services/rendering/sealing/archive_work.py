@@ -146,7 +146,8 @@ class Archives:
         """Return what could not be had."""
         return [
             Notice(
-                code="no_archive_time_stamp", message=f"No archive time-stamp could be had, it is tried again ({why})"
+                code="no_archive_time_stamp",
+                message=f"No archive time-stamp could be obtained. It is tried again ({why}).",
             )
             for why in self._missing
         ]

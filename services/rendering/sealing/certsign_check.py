@@ -16,7 +16,7 @@ from services.rendering.sealing.credentials import mark_of, may_have_counted, tr
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 
-_PERSON = "The provider wants a person to confirm it, and a seal is made when nobody is there"
+_PERSON = "The provider asks a person to confirm the signature, and a seal is made without one."
 _NOBODY_COMES_BACK = "https://nobody.invalid/identity/return"
 """Nobody is sent to the provider by a check: it only tells that it would have them come."""
 

@@ -73,7 +73,7 @@ OLDEST = Gauge(
 _SOON = timedelta(seconds=2)
 _SHORTEST_POLL, _LONGEST_POLL = timedelta(seconds=2), timedelta(seconds=30)
 _TRIED_ONCE = "a PIN that is not known to be right is tried once: look at the provider, then have it tried again"
-_PERSON_NEEDED = "the provider wants a person to confirm it, and a seal is made when nobody is there"
+_PERSON_NEEDED = "the provider asks a person to confirm the signature, and a seal is made without one"
 
 
 class _Later(Exception):
@@ -192,7 +192,7 @@ class CertsignWork:
             raise TakenOver(f"job {row.id} is not waited for any more")
         order = CertsignOrder.model_validate(row.order)
         if order.mode is not CertsignMode.SEAL:
-            raise ProviderFailed("mode", "only the organisation's own certificate can sign here", retryable=False)
+            raise ProviderFailed("mode", "only the organisation's own certificate can sign", retryable=False)
         settings = settings_of(order, self._secret)
         request = SealRequest.model_validate(job.request)
         return _Run(row, request, settings, self._open_provider(settings), begun.signings, begun.numbered)

@@ -344,7 +344,7 @@ class ConfirmWork:
         except TimeStampFailed as error:
             if not domain.goes_without_time_stamp(row.faults + 1, self._settings.tsa_attempts):
                 raise
-            message = f"No time-stamp could be had, the signature of a signer is PAdES B-B without one ({error})"
+            message = f"No time-stamp could be obtained. The signature of a signer is PAdES B-B without one ({error})."
             missing = Notice(code="no_time_stamp", message=message)
             return sealer.finish(unsigned, signed, stamped=False), [missing.model_dump(mode="json")]
 
@@ -495,7 +495,11 @@ class Confirmations:
         for ask in range(row.ask, 0, -1):
             if any(hmac.compare_digest(state_of(one, row.id, ask), state) for one in each(self._secret)):
                 return ask
-        raise ServiceError("conflict", "This did not begin here.", [{"field": "state", "reason": "is not known"}])
+        raise ServiceError(
+            "conflict",
+            "This confirmation was not begun by this installation.",
+            [{"field": "state", "reason": "is not known"}],
+        )
 
     def _asked(self, row: Confirmation) -> dict[str, Any]:
         sealed = opened(self._secret, _ASKED, row.asked)

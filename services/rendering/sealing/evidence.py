@@ -73,7 +73,7 @@ class Evidence:
         """``names``: the SHA-256 of each file that was sealed, by what it is called."""
         unknown = self._database.read(queries.not_sealed_for, submission_id, [*names.values()])
         if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
-            raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
+            raise invalid(f"{strange[0]} is not a file that was sealed for this submission")
 
     def _statements(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
         """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence. Waits
@@ -84,7 +84,7 @@ class Evidence:
                 return self._statement_files(submission_id)
             except BlobMissing as error:
                 if time.monotonic() > give_up:
-                    raise ServiceError("unavailable", "A statement is still being signed, try again later") from error
+                    raise ServiceError("unavailable", "A statement is still being signed. Try again later.") from error
             time.sleep(0.05)
 
     def _statement_files(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:

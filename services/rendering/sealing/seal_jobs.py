@@ -344,7 +344,7 @@ class _Attempt:
             if not domain.goes_without_time_stamp(self._job.attempts, self._settings.tsa_attempts):
                 raise
             self.clean_up()
-            message = f"No time-stamp could be had, the seal is PAdES B-B without one ({error})"
+            message = f"No time-stamp could be obtained. The seal is PAdES B-B without one ({error})."
             missing = Notice(code="no_time_stamp", message=message)
             plain = self._sealer.assurance(now(), with_time_stamp=False)
             return do(replace(plain, notices=(missing,)))

@@ -46,12 +46,12 @@ def opened(sealed: str, link_secret: str) -> Account:
     except NotOurs as error:
         raise ProviderFailed(
             "settings_unreadable",
-            "The settings of the duty stamp cannot be opened with this LINK_SECRET: enter them again",
+            "The settings of the duty stamp cannot be opened with this LINK_SECRET. Enter them again.",
             retryable=False,
         ) from error
     except ValidationError as error:
         raise ProviderFailed(
-            "settings_invalid", "The settings of the duty stamp are not understood: enter them again", retryable=False
+            "settings_invalid", "The settings of the duty stamp are not valid. Enter them again.", retryable=False
         ) from error
 
 

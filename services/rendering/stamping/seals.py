@@ -178,7 +178,7 @@ def _tell_too_late(session: Session, submission_id: int, seal_id: str, order: Du
     failed = DutystampState(
         status=DutystampStatus.FAILED,
         provider=order.provider,
-        message=f"It is too late for stamps: nobody had them tried again within {days} days, and what they need is gone",
+        message=f"It is too late for stamps. Nobody had them tried again within {days} days, and their files are gone.",
         at=now,
     )
     changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=failed)

@@ -215,7 +215,7 @@ def test_a_signed_document_is_left_as_it_is(service: Running) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "The file is empty"),
+        (b"", "The file is empty."),
         (b"<html>hello</html>", "The file is not a PDF"),
         (encrypted(document(line("x")), user="sesame"), "password-protected"),
         (signed(document(line("x")), certified=1), "its author allows no changes at all"),
@@ -470,9 +470,9 @@ def test_nothing_to_merge(service: Running) -> None:
     with pytest.raises(ServiceError, match="must not be empty"):
         service.client.call(rendering.COMBINE, rendering.Combine(files=[]))
     files = [service.upload(contract_pdf()), service.upload(b"garbage")]
-    with pytest.raises(ServiceError, match="File 2: malformed PDF") as caught:
+    with pytest.raises(ServiceError, match=r"File 2: malformed PDF\.") as caught:
         service.client.call(rendering.COMBINE, rendering.Combine(files=files))
-    assert caught.value.details == [{"field": "files[1]", "reason": "File 2: malformed PDF"}]
+    assert caught.value.details == [{"field": "files[1]", "reason": "File 2: malformed PDF."}]
 
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", b"%PDF-1.7 broken"])

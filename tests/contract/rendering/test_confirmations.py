@@ -596,7 +596,7 @@ def test_an_authority_that_fails_is_told_and_done_without(
             suite.pass_time()
         sealed = suite.seal(request, "c1")
         workshop.close()
-    assert any("the signature of a signer is PAdES B-B without one" in one.message for one in sealed.report), (
+    assert any("The signature of a signer is PAdES B-B without one" in one.message for one in sealed.report), (
         sealed.report
     )
     assert sealed.pades_level == "B-B"
@@ -628,7 +628,7 @@ def test_an_account_whose_signers_log_in_there_is_not_called_faulty(
     really = provider.info
     monkeypatch.setattr(provider, "info", lambda version: {**really(version), "authType": ["oauth2code"]})
     checks = CertsignChecks(suite.database, suite.workshop, Providers(Outbound(LOOPBACK)).open, LINK_SECRET)
-    for mode, problem in (("signer", None), ("seal", "nobody is there")):
+    for mode, problem in (("signer", None), ("seal", "a seal is made without one")):
         known = csc_provider.settings(provider, "person", mode=mode, authorization={"type": "authorization_code"})
         found = checks.check(CheckCertsign(settings=seal(LINK_SECRET, CERTSIGN, known.model_dump_json()), sign=True))
         assert (found.problem is None) if problem is None else (problem in (found.problem or ""))

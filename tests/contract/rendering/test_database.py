@@ -359,7 +359,7 @@ def test_a_failed_attempt_takes_its_files_away(
     def trip(*_: object, **__: object) -> None:
         wait_until(lambda: files_of(tmp_path) != [], what="the sealed document, which is written meanwhile")
         written.append(files_of(tmp_path))
-        raise ServiceError("unavailable", "The file store is not available, try again later")
+        raise ServiceError("unavailable", "The file store is not available. Try again later.")
 
     monkeypatch.setattr(workshop.renderer, "audit_trail", trip)
     order(database, seal_request(blobs))

@@ -96,7 +96,7 @@ def test_a_certified_form_is_tried_out_in_its_own_fields(rectangle: tuple[int, .
 def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the drawing had failed without a word: nobody finds out after everybody has signed."""
     monkeypatch.setattr(fill, "_lay_over", lambda *_: None)
-    with pytest.raises(Refused, match="cannot be sealed: what is filled in on page 1 is not found in the sealed file"):
+    with pytest.raises(Refused, match="cannot be sealed: what is filled in on page 1 is missing in the sealed file"):
         prepare(document(line("x")))
 
 
@@ -124,7 +124,7 @@ def test_whatever_sealing_trips_over_is_one_sentence(error: Exception, monkeypat
     monkeypatch.setattr(reserving, "reserve", trip)
     with pytest.raises(Refused) as refused:
         prepare(document(line("x")))
-    said = "The PDF cannot be sealed: it is damaged, or uses something that cannot be processed."
+    said = "The PDF cannot be sealed: it is damaged, or uses something that cannot be processed"
     assert (str(refused.value), refused.value.__cause__) == (said, error)
 
 

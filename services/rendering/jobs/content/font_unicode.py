@@ -70,11 +70,11 @@ def mend_fonts(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
             unknown[re.sub(r"^[A-Z]{6}\+", "", name)[:60]] = None
     notices = []
     if mended:
-        message = "A font did not say which characters it draws; that was added, so that its text can be found."
+        message = "A font did not say which characters it draws; that was added, so that its text can be searched."
         notices.append(Notice(code="font_mended", message=message, document=document))
     for name in list(unknown)[:10]:
         subject = f"The font “{name}”" if name else "A font without a name"
-        message = f"{subject} does not say which characters it draws: field tags in it are not found."
+        message = f"{subject} does not say which characters it draws: field tags in it are not recognised."
         notices.append(Notice(code="unreadable_font", message=message, document=document))
     return notices
 

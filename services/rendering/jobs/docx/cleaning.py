@@ -63,7 +63,7 @@ def clean(package: Package, *, name: str) -> None:
         _remove_all(settings.element, _SETTINGS)
     _drop_references(package)
     if commented:
-        message = "Comments were left out: they are no part of the document's text."
+        message = "Comments were left out: they are not part of the document's text."
         package.report.append(Notice(code="comments_removed", message=message, document=name))
     if revised:
         message = "Tracked changes were accepted: the document is shown as it reads with all of them."

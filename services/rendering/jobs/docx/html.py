@@ -155,7 +155,7 @@ class HtmlValue:
         self._elements += 1
         if self._elements > MOST_ELEMENTS or depth > DEEPEST:
             raise Refused(
-                f"A value of variables has HTML with more than {MOST_ELEMENTS:,} elements or deeper than {DEEPEST}",
+                f"A value of variables has HTML with more than {MOST_ELEMENTS:,} elements or deeper than {DEEPEST}.",
                 field="variables",
             )
         look = _looks(element, look)
@@ -271,7 +271,7 @@ class HtmlValue:
         if not columns:
             return None
         if columns > MOST_COLUMNS:
-            raise Refused(f"A value of variables has a table with more than {MOST_COLUMNS} columns", field="variables")
+            raise Refused(f"A value of variables has a table with more than {MOST_COLUMNS} columns.", field="variables")
         table = CT_Tbl.new_tbl(len(rows), columns, _TABLE_WIDTH)
         _set(table.tblPr, f"{W}tblW", {f"{W}w": "5000", f"{W}type": "pct"})
         if outline := _border(_styles(element).get("border", "")):

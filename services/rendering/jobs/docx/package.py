@@ -154,7 +154,9 @@ def _check_start(data: bytes, most_bytes: int) -> None:
     if len(data) > most_bytes:
         raise Refused(f"The file is larger than {most_bytes // 1024 // 1024} MB.")
     if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise Refused("The file is password-protected or a .doc of old; save it as .docx without a password.")
+        raise Refused(
+            "The file is password-protected, or in the format of Word 97 (.doc). Save it as .docx without a password."
+        )
     if not data.startswith(b"PK\x03\x04"):
         raise Refused("The file is not a DOCX.")
 

@@ -140,7 +140,7 @@ class _Filling:
     def _count(self, added: int) -> None:
         self._added += added
         if self._added > MOST_ELEMENTS:
-            raise Refused("The variables make the document too large to be processed", field="variables")
+            raise Refused("The variables make the document too large to be processed.", field="variables")
 
 
 def _put_text(run: Any, text: str) -> None:

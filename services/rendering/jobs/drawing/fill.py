@@ -231,7 +231,7 @@ def _page(pdf: pikepdf.Pdf, number: int, items: list[tuple[FieldValue, Area]]) -
 
 
 def _no_such_page(number: int, items: list[tuple[FieldValue, Area]]) -> Refused:
-    return Refused(f"Field '{name_of(items[0][0].field)}': the document has no page {number}")
+    return Refused(f"Field '{name_of(items[0][0].field)}': the document has no page {number}.")
 
 
 def _draw_all(canvas: Canvas, number: int, items: list[tuple[FieldValue, Area]], filling: Filling) -> Iterator[Drawn]:

@@ -64,7 +64,7 @@ def _opened(data: bytes) -> pikepdf.Pdf:
         pdf = pikepdf.open(io.BytesIO(data))
         len(pdf.pages)
     except pikepdf.PasswordError as error:
-        raise Refused("The PDF is protected by a password") from error
+        raise Refused("The PDF is protected by a password.") from error
     except (pikepdf.PdfError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Refused(MALFORMED) from error
     return pdf
@@ -92,9 +92,11 @@ def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:
     """Return why readers may disagree about what this file shows; ``warnings`` are those of qpdf. None: they will not."""
     tail = data[data.rfind(b"%%EOF") + 5 :] if b"%%EOF" in data else data
     if len(tail) > _LARGEST_TAIL or tail.strip(b"\x00\t\n\x0c\r "):
-        return "There is content after the end of the file: other readers may show something else than what was signed"
+        return "There is content after the end of the file: other readers may show something different from what was signed"
     if is_repaired(warnings):
-        return "The file is damaged and readers have to repair it: they may show something else than what was signed"
+        return (
+            "The file is damaged and readers have to repair it: they may show something different from what was signed"
+        )
     return None
 
 

@@ -115,7 +115,7 @@ def html_to_pdf(
     too deep or cannot be laid out.
     """
     if size.lower() not in SIZES:
-        raise Refused(f"size must be one of {', '.join(word.title() for word in SIZES)}.")
+        raise Refused(f"size must be one of {', '.join(word.title() for word in SIZES)}")
     fetcher = ClosedFetcher(assets or {})
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
     try:

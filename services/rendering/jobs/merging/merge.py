@@ -40,11 +40,11 @@ def merge(files: Sequence[bytes], title: str) -> tuple[pikepdf.Pdf, list[str]]:
         try:
             merging.add(number, data)
         except pikepdf.PasswordError as error:
-            raise Refused(f"File {number} is protected by a password", file=number) from error
+            raise Refused(f"File {number} is protected by a password.", file=number) from error
         except _READABLE as error:
-            raise Refused(f"File {number}: malformed PDF", file=number) from error
+            raise Refused(f"File {number}: malformed PDF.", file=number) from error
     if not len(merging.target.pages):
-        raise Refused("The files have no pages")
+        raise Refused("The files have no pages.")
     merging.finish(title)
     return merging.target, merging.warnings
 
@@ -67,7 +67,7 @@ class _Merging:
         removed = _drop_signatures(source)
         first_page = len(self.target.pages)
         if first_page + len(source.pages) > MOST_PAGES:
-            raise Refused(f"The merged document would have more than {MOST_PAGES} pages", file=number)
+            raise Refused(f"The merged document would have more than {MOST_PAGES} pages.", file=number)
         bookmarks_, labels_ = bookmarks(source, first_page), labels(source, first_page)
         self._structure.make_room(source)
         copied = self.target.add_pages_from(source)

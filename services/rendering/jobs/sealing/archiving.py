@@ -120,7 +120,7 @@ def check(data: bytes) -> ArchiveFound:
     try:
         token = checked_token(cms.ContentInfo.load(last.entry.contents), digest.digest())
     except _ODD as error:
-        raise Refused(f"the archive time-stamp is none ({type(error).__name__})") from error
+        raise Refused(f"the archive time-stamp cannot be read ({type(error).__name__})") from error
     level = read_back.level_of(_seal(signatures).content, store)
     ends = [x509.Certificate.load(one).not_valid_after for one in token.certificates]
     return ArchiveFound("B-LTA" if level == "B-LT" else level, token.time, min(ends))

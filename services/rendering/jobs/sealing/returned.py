@@ -87,7 +87,7 @@ def choose(mechanisms: Sequence[Mechanism], key: object) -> Mechanism:
         wanted = []
     chosen = next((mechanism for mechanism in wanted if mechanism in mechanisms), None)
     if chosen is None:
-        raise Refused("the provider offers no way to sign with its key that is known here")
+        raise Refused("the provider offers no supported way to sign with its key")
     return chosen
 
 
@@ -109,7 +109,7 @@ def _path(certificates: Sequence[bytes], anchors: Sequence[bytes], now: datetime
     try:
         found = asyncio.run(CertificateValidator(leaf, others, context).async_validate_path())
     except PathBuildingError as error:
-        raise Refused("the provider's certificate does not lead to a root that is trusted here") from error
+        raise Refused("the provider's certificate does not lead to a trusted root") from error
     except (ValidationError, PathError) as error:
         raise Refused(f"the provider's chain of certificates does not hold: {_in_words(error)}") from error
     path = list(reversed(list(found.iter_certs(include_root=True))))
@@ -146,7 +146,7 @@ def _check_strength(one: asn1_x509.Certificate) -> None:
         if not SMALLEST_RSA <= info.bit_size <= _LARGEST_RSA:
             raise Refused(f"an RSA key of the provider's chain has {info.bit_size} bits, {SMALLEST_RSA} are the least")
     elif info.algorithm != "ec" or info.curve[1] not in _CURVES:
-        raise Refused("a key of the provider's chain is of a kind that is not accepted here")
+        raise Refused("a key of the provider's chain is of a kind that is not accepted")
     if one.self_issued != "yes" and one.hash_algo in _WEAK:
         raise Refused(
             f"a certificate of the provider's chain is signed with {one.hash_algo.upper()}, which can be forged"
@@ -182,7 +182,9 @@ def check_signatures(
             others = (other for other in digests if other != digest)
             if any(_valid_form(key, mechanism, other, signature) is not None for other in others):
                 raise Refused(f"the provider's signature {number} is of another hash: they are not in order")
-            raise Refused(f"the provider's signature {number} is not one of its certificate's key over what was sent")
+            raise Refused(
+                f"the provider's signature {number} was not made with its certificate's key over what was sent"
+            )
         checked.append(valid)
     return checked
 

@@ -123,7 +123,7 @@ def check_ocsp(answer: bytes, serial: int, certificates: Sequence[bytes], now: d
         if single is None:
             raise Refused("the OCSP answer is about another certificate")
         if not any(_signed(response, key) for key in _responders(response, certificates)):
-            raise Refused("the OCSP answer is not signed by somebody who may")
+            raise Refused("the OCSP answer is not signed by an authorised responder")
         if single.certificate_status == ocsp.OCSPCertStatus.REVOKED:
             raise Revoked("the certificate was revoked")
         if single.certificate_status != ocsp.OCSPCertStatus.GOOD:

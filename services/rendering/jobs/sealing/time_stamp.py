@@ -48,7 +48,7 @@ def checked_token(token: cms.ContentInfo, digest: bytes, nonce: int | None = Non
     if imprint["hash_algorithm"]["algorithm"].native != "sha256":
         raise Refused("the time-stamp uses another digest than SHA-256")
     if imprint["hashed_message"].native != digest:
-        raise Refused("the time-stamp is for something else")
+        raise Refused("the time-stamp is for other data")
     if nonce is not None and info["nonce"].native != nonce:
         raise Refused("the time-stamp answers another request")
     certificates = extract_certificate_info(signed)

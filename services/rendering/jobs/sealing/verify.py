@@ -56,7 +56,7 @@ from services.rendering.jobs.sealing.trust import (
 TIME_STAMP = "ETSI.RFC3161"
 
 _PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
-_NO_RANGE = "its byte range is none"
+_NO_RANGE = "its byte range is not valid"
 _NO_CMS = "its contents are no CMS"
 _MAINTENANCE = (ModificationLevel.NONE, ModificationLevel.LTA_UPDATES)
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}

@@ -118,7 +118,7 @@ def _check_looks(sealed: bytes, stamped: bytes, stamp: SignatureField, page: int
         if not _has_look(annotation):
             raise StampBroken("nothing of the stamp is to be seen")
     if _text(sealed, page) != _text(stamped, page):
-        raise StampBroken(f"the text of page {page} is another one")
+        raise StampBroken(f"the text of page {page} has changed")
 
 
 def _annotations(page: pikepdf.Page) -> list[Any]:

@@ -68,7 +68,7 @@ class _Pages:
             page = self._page(number)
             if self._fits(page) and (box := self._at_the_bottom(page, number)) is not None:
                 return self._placed(page, number, box)
-        raise Refused(f"There is no room for a stamp that hides nothing, on {_pages(wish)}.")
+        raise Refused(f"There is no free place for a stamp on {_pages(wish)}.")
 
     def _at(self, anchor: Area, page: VisiblePage) -> free_places.Rectangle | None:
         """In the middle of the anchor, or where it hides nothing as near as can be; None when it would always hide a value."""
@@ -117,7 +117,7 @@ class _Pages:
 
     def _page(self, number: int) -> VisiblePage:
         if not 1 <= number <= len(self._pdf.pages):
-            raise Refused(f"There is no page {number} for a stamp.")
+            raise Refused(f"The document has no page {number} for a stamp.")
         return visible_page(self._pdf.pages[number - 1])
 
     def _fits(self, page: VisiblePage) -> bool:

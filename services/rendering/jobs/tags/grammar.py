@@ -23,7 +23,7 @@ from contracts.types import Area, FieldType
 from services.rendering.jobs.tags import values
 from services.rendering.jobs.tags.values import clean
 
-_NOT_OFFERED = {"kba": "the type “kba” is not known here: questions about a signer's past (KBA) are not offered"}
+_NOT_OFFERED = {"kba": "the type “kba” is not supported: questions about a signer's past (KBA) are not offered"}
 EMAIL_PATTERN = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 GROUPS = (FieldType.RADIO, FieldType.MULTIPLE)
 

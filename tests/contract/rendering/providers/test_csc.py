@@ -507,7 +507,7 @@ def test_what_a_fault_means(provider: Provider, version: str, case: str) -> None
 
 @BOTH
 @pytest.mark.parametrize(
-    ("kind", "message"), [("order", "not in order"), ("other_key", "not one of its certificate's key")]
+    ("kind", "message"), [("order", "not in order"), ("other_key", "not made with its certificate's key")]
 )
 def test_signatures_that_are_not_what_was_asked_for_are_noticed(
     provider: Provider, version: str, kind: str, message: str

@@ -142,7 +142,7 @@ def test_a_login_that_fails_buys_nothing(server: Server) -> None:
     with pytest.raises(ProviderFailed) as failed:
         adapter(server).reserve("our-name.pdf", "4b")
     assert (failed.value.code, failed.value.retryable) == ("login_refused", False)
-    assert failed.value.message == "The provider does not accept our login: *** is wrong"
+    assert failed.value.message == "The provider does not accept the login: *** is wrong"
 
 
 def test_nobody_there_is_not_the_same_as_no_answer(server: Server) -> None:

@@ -270,7 +270,7 @@ def test_nobody_is_told_a_secret(office: Office, issuer: StampIssuer) -> None:
     office.run()
     state = office.state()
     assert state.status is DutystampStatus.FAILED
-    assert state.message == "The provider does not accept our login: user or password is wrong"
+    assert state.message == "The provider does not accept the login: user or password is wrong"
     everything = office.database.read(
         lambda session: [
             str(row)

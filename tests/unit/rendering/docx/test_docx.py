@@ -510,7 +510,7 @@ def test_paragraphs_rows_and_cells_that_were_deleted_are_gone(renderer: Renderer
     [
         (b"", "empty"),
         (b"%PDF-1.7", "not a DOCX"),
-        (b"\xd0\xcf\x11\xe0" + bytes(600), "password-protected or a .doc"),
+        (b"\xd0\xcf\x11\xe0" + bytes(600), "password-protected, or in the format of Word 97"),
         (b"PK\x03\x04" + bytes(100), "damaged"),
         (zipped({"a.txt": b"x"}), "not a DOCX"),
         (zipped({**unzipped(docx(paragraph("x"))), "../../etc/cron.d/x": b"x"}), "leads out"),

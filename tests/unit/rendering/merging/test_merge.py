@@ -104,9 +104,9 @@ def test_form_fields_of_a_signed_file_stay() -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (b"", "File 2: malformed PDF"),
-        (b"hello", "File 2: malformed PDF"),
-        (encrypted(document(line("x")), user="sesame"), "File 2 is protected by a password"),
+        (b"", "File 2: malformed PDF."),
+        (b"hello", "File 2: malformed PDF."),
+        (encrypted(document(line("x")), user="sesame"), "File 2 is protected by a password."),
     ],
 )
 def test_which_file_is_wrong(bad: bytes, why: str) -> None:

@@ -234,10 +234,10 @@ def test_a_page_full_of_ink_has_the_stamp_over_the_least_of_it() -> None:
 @pytest.mark.parametrize(
     ("wish", "values", "size", "message"),
     [
-        (StampWish(1, 1), [area(0, 0, 1, 1)], SIZE, "no room for a stamp that hides nothing, on page 1"),
-        (StampWish(1, 2), [], (600.0, 100.0), "no room for a stamp that hides nothing, on pages 1 to 2"),
+        (StampWish(1, 1), [area(0, 0, 1, 1)], SIZE, "no free place for a stamp on page 1"),
+        (StampWish(1, 2), [], (600.0, 100.0), "no free place for a stamp on pages 1 to 2"),
         (StampWish(1, 1, 590.0, 10.0), [], SIZE, "reach beyond page 1"),
-        (StampWish(7, 7, 10.0, 10.0), [], SIZE, "There is no page 7"),
+        (StampWish(7, 7, 10.0, 10.0), [], SIZE, "The document has no page 7"),
     ],
 )
 def test_without_room_it_is_refused(

@@ -136,5 +136,5 @@ def test_what_is_no_stamp_is_refused_in_words(renderer: Renderer, blobs: BlobSto
 def test_without_room_the_job_is_refused(renderer: Renderer, blobs: BlobStore) -> None:
     request = seal_request(blobs, dutystamp=ORDER)
     (file, _) = files_to_stamp(request)
-    with pytest.raises(JobRefused, match="no room for a stamp"):
+    with pytest.raises(JobRefused, match="no free place for a stamp"):
         renderer.place_stamps(blobs.get(request.documents[0].file), file, (700.0, 900.0))

@@ -138,7 +138,7 @@ ROLE = "its role is more than a line of 60 characters without braces"
     [
         ("", "it is empty"),
         (" ; ;", "it is empty"),
-        ("A;type=kba", "the type “kba” is not known here"),
+        ("A;type=kba", "the type “kba” is not supported"),
         ("A;type=", "the type “” does not exist"),
         ("type=something", "the type “something” does not exist"),
         ("role=Buyer", "it has no name"),

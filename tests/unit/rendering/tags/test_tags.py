@@ -309,7 +309,7 @@ def test_attributes(text, expected):
 @pytest.mark.parametrize(
     ("text", "code", "words_of_message"),
     [
-        ("{{A;type=kba}}", "unknown_tag", "the type “kba” is not known here"),
+        ("{{A;type=kba}}", "unknown_tag", "the type “kba” is not supported"),
         ("{{}}", "unknown_tag", "it is empty"),
         ("{{ ; }}", "unknown_tag", "it is empty"),
         ("{{A;type=text and so on", "unclosed_tag", "{{A;type=text"),
