@@ -153,7 +153,7 @@ class NotificationsService:
     def _admins(self) -> Sequence[str]:
         """Their addresses. Raises ServiceError while the gateway has not said who they are: the event comes again."""
         if (emails := self.context.database.read(queries.admins)) is None:
-            raise ServiceError("unavailable", "The gateway has not said yet who the admins are")
+            raise ServiceError("unavailable", "The gateway has not yet told who the admins are.")
         return emails
 
     def _accept(

@@ -187,7 +187,7 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
     def decide() -> rpc.Replayed:
         webhook = _load(session, command.id)
         if webhook.disabled_at is not None:
-            raise invalid("The webhook is disabled; naming its url or events in a PUT enables it.", "id", "is disabled")
+            raise invalid("The webhook is disabled. Name its url or events in a PUT to enable it.", "id", "is disabled")
         kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
         _lock_log(session)  # what is appended meanwhile is planned by who appends it
         chosen = (
@@ -725,7 +725,7 @@ def _checked(rule: Callable[[], T]) -> T:
     try:
         return rule()
     except domain.Refused as refused:
-        raise invalid(refused.reason, refused.field) from refused
+        raise invalid(f"{refused.field} {refused.reason}", refused.field, refused.reason) from refused
 
 
 def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:

@@ -74,14 +74,14 @@ def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
     if not secret:
         return {}
     if len(secret) > 1:
-        raise Refused("secret", "only one header can be given")
+        raise Refused("secret", "must not have more than one header")
     ((name, value),) = secret.items()
     if not _TOKEN.fullmatch(name):
-        raise Refused("secret", f"'{name}' is not a valid header name")
+        raise Refused("secret", f"must have a valid header name, not '{name}'")
     if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
-        raise Refused("secret", f"the header '{name}' is set by the service itself")
+        raise Refused("secret", f"must not name the header '{name}', which every delivery has already")
     if len(value) > _MAX_HEADER_VALUE or not value.isascii() or not value.isprintable() or value != value.strip():
-        raise Refused(f"secret.{name}", "must be printable ASCII without blanks around it, 4,096 characters at most")
+        raise Refused(f"secret.{name}", "must be printable ASCII of at most 4,096 characters, without blanks around it")
     return {name: value}
 
 
@@ -99,7 +99,7 @@ def with_former(former: Iterable[FormerSecret], secret: str, hours: float, now: 
     if not hours:
         return kept
     if len(kept) == MOST_FORMER_SECRETS:
-        raise Refused("overlap_hours", f"{MOST_FORMER_SECRETS} former secrets are still valid; 0 adds none")
+        raise Refused("overlap_hours", f"must be 0: {MOST_FORMER_SECRETS} former secrets are still valid")
     return [FormerSecret(secret=secret, valid_until=now + timedelta(hours=hours)), *kept]
 
 
@@ -129,7 +129,7 @@ def hopeless(failing_since: datetime | None, now: datetime, give_up_after: timed
 def _known(field: str, kinds: list[str]) -> list[str]:
     for index, kind in enumerate(kinds):
         if kind not in EVENTS:
-            raise Refused(f"{field}[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(EVENTS))}")
+            raise Refused(f"{field}[{index}]", f"must be one of {', '.join(sorted(EVENTS))}")
     return list(dict.fromkeys(kinds))
 
 

@@ -109,13 +109,14 @@ def feed(session: Session, request: rpc.ReadFeed) -> rpc.FeedPage:
     try:
         kinds = domain.kinds_of(request.kinds)
     except domain.Refused as refused:
-        raise invalid(refused.reason, refused.field) from refused
+        raise invalid(f"{refused.field} {refused.reason}", refused.field, refused.reason) from refused
     after = min(request.after or 0, LARGEST_ID)
     end = feed_end(
         session
     ).sequence  # before the page: all until there that the caller asks for and may see is in it, or follows
     if after > end:
-        raise invalid(f"after is beyond the end of the log, which is {end}", "after", f"is greater than {end}")
+        reason = f"must not be greater than {end}, the end of the log"
+        raise invalid(f"after {reason}", "after", reason)
     limit = max(1, min(request.limit, LARGEST_PAGE))
     position = LoggedEvent.position
 

@@ -118,7 +118,7 @@ def _loaded(selector: str, path: Path, domain: str) -> DkimKey:
     except OSError as error:
         raise BadKey(f"DKIM key {selector}: {path} cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise BadKey(f"DKIM key {selector}: {path} is no private key in PEM without a password") from None
+        raise BadKey(f"DKIM key {selector}: {path} must be a private key in PEM without a password") from None
     if isinstance(key, Ed25519PrivateKey):
         public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
         record = f"v=DKIM1; k=ed25519; p={base64.b64encode(public).decode()}"

@@ -170,7 +170,7 @@ def _introduce(connection: smtplib.SMTP, server: Server) -> None:
             connection.starttls(context=_tls(server))
             connection.ehlo_or_helo_if_needed()
         elif server.encryption == "required":
-            raise NotSent("The mail server does not offer STARTTLS, which SMTP_URL requires")
+            raise NotSent("The mail server does not offer STARTTLS, which SMTP_URL requires.")
     if server.user is not None:
         _log_in(connection, server.user, server.password or "")
 

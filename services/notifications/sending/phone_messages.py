@@ -170,7 +170,7 @@ class PhoneSending:
             return self._channel.send(row.key, row.to_phone, row.text)
         if self._keeps:
             return "kept"
-        raise NotSent("There is no SMS provider (SMS_URL)")
+        raise NotSent("No SMS provider is configured (SMS_URL).")
 
     def _send_code(self, row: PhoneMessageRow) -> str:
         """The body that the peer's webhook gets; ``template_name`` is there for its readers' sake."""

@@ -77,7 +77,7 @@ def test_whose_turn_has_come_and_who_has_a_number_is_invited_by_sms(desk: Desk) 
         ({"phone": NUMBER}, {"send_sms": True}, "send_sms", "SMS is not configured"),
         ({"phone": NUMBER, "send_sms": True}, {}, "submitters[0].send_sms", "SMS is not configured"),
         ({"send_sms": True}, {"account": READY}, "submitters[0].phone", "send_sms needs phone in `submitters[0]`."),
-        ({}, {"account": READY, "send_sms": True}, "send_sms", "send_sms needs a submitter with a phone."),
+        ({}, {"account": READY, "send_sms": True}, "send_sms", "send_sms needs a submitter with a phone"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_creation(

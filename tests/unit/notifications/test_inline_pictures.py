@@ -19,7 +19,7 @@ class Silent(BlobStore):
         pass
 
     def get(self, ref: BlobRef | str) -> bytes:
-        raise ServiceError("unavailable", "The file store is not available, try again later")
+        raise ServiceError("unavailable", "The file store is not available. Try again later.")
 
 
 @pytest.fixture
