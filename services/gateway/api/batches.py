@@ -190,10 +190,15 @@ def _settings(exchange: Exchange, upload: Upload, schema: BodySchema) -> dict[st
     for name in ("template_id", "rate"):
         if (value := exchange.arguments.get(name)) is not None:
             if name in given:
-                raise invalid(f"{name} is given twice", name, "must not be in the query and in settings")
+                raise invalid(
+                    f"{name} must not be in both the query and settings",
+                    name,
+                    "must not be in both the query and settings",
+                )
             given[name] = value
     if "template_id" not in given:
         raise invalid("template_id is required", "template_id", "is required")
+    exchange.ignored = [f"settings.{place}" for place in schema.ignored(given)]
     with uploads.of_settings():
         return schema.accept(given)
 

@@ -54,6 +54,7 @@ class Exchange:
     once more, and raises what the request would be refused with if it came now; ``checked_at`` is when that was done last, by
     ``time.monotonic``. ``expected_state`` is the digest of the record that the caller wants to change, if they said which one
     they have read (``contracts.rpc.unchanged``). ``limits`` are headers of a limit that the operation has (``rate_limits``).
+    ``ignored`` are the keys of the body that the operation does not have (``ignored_keys``).
 
     What an agent does goes through the same layers (``services.gateway.agents``): ``agent`` is who it is, ``scopes`` are
     those of which its key needs one in place of what the document says, and ``handler``, where there is one, answers in
@@ -78,6 +79,7 @@ class Exchange:
     agent: Agent | None = None
     scopes: frozenset[Scope] | None = None
     handler: Callable[..., Awaitable[Any]] | None = None
+    ignored: list[str] = field(default_factory=list)
 
     @property
     def dry_run(self) -> bool:

@@ -129,19 +129,19 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     assert fields["Start"]["required"] is False
     assert fields["Seller signature"]["value"] in {one["uuid"] for one in form(suite, seller["slug"])["attachments"]}
     values = filled(suite, seller["slug"], {})
-    early = {"values": {**values, fields["Start"]["uuid"]: "2025-12-31"}, "request_id": uuid.uuid4().hex}
+    early = {"values": {**values, fields["Start"]["uuid"]: "2025-12-31"}, "request_id": uuid.uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{seller['slug']}/complete", early, status=422)
     assert [each["field"] for each in refused["details"]] == [fields["Start"]["uuid"]]
     tampered = {**values, fields["Company"]["uuid"]: "Mine Ltd"}
     refused = suite.page(
-        "POST", f"/s/{seller['slug']}/complete", {"values": tampered, "request_id": uuid.uuid4().hex}, status=422
+        "POST", f"/s/{seller['slug']}/complete", {"values": tampered, "request_id": uuid.uuid.uuid4().hex}, status=422
     )
     assert (refused["error"], refused["details"][0]["field"]) == ("Read-only field", fields["Company"]["uuid"])
     # The buyer's fields are not the seller's to fill in.
     of_buyer = {field["name"]: field for field in form(suite, buyer["slug"])["fields"] if field["mine"]}
     foreign = {**values, of_buyer["Full name"]["uuid"]: "Forged"}
     refused = suite.page(
-        "POST", f"/s/{seller['slug']}/complete", {"values": foreign, "request_id": uuid.uuid4().hex}, status=422
+        "POST", f"/s/{seller['slug']}/complete", {"values": foreign, "request_id": uuid.uuid.uuid4().hex}, status=422
     )
     assert refused["error"] == "Invalid field"
     assert of_buyer["Colour"]["value"] == "Red"
@@ -156,10 +156,10 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     }
     suite.api("PUT", f"/submitters/{buyer['id']}", override)
     sign(suite, seller["slug"], {"Start": "2026-03-04"})
-    dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid4().hex}
+    dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{buyer['slug']}/complete", dear, status=422)
     assert [each["field"] for each in refused["details"]] == [of_buyer["Price"]["uuid"]]
-    other = {"values": {of_buyer["Colour"]["uuid"]: "Green"}, "request_id": uuid.uuid4().hex}
+    other = {"values": {of_buyer["Colour"]["uuid"]: "Green"}, "request_id": uuid.uuid.uuid4().hex}
     assert suite.page("POST", f"/s/{buyer['slug']}/values", other, status=422)["error"] == "Read-only field"
     sign(suite, buyer["slug"], {"Price": 2})
     submission = completed(suite, seller["submission_id"])
@@ -176,7 +176,7 @@ def test_another_ones_attachment_is_no_value(suite: RunningSuite, template: dict
     stolen = filled(suite, buyer["slug"], {})
     mine = {field["name"]: field["uuid"] for field in form(suite, seller["slug"])["fields"] if field["mine"]}
     values = {mine["Company"]: "C", mine["Start"]: "2026-01-01", mine["Seller signature"]: next(iter(stolen.values()))}
-    body = {"values": values, "request_id": uuid.uuid4().hex}
+    body = {"values": values, "request_id": uuid.uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{seller['slug']}/complete", body, status=422)
     assert refused["details"][0]["field"] == mine["Seller signature"]
 
@@ -302,7 +302,7 @@ def test_names_in_values_that_nobody_knows_are_told(suite: RunningSuite, templat
     ]
     body = {"template_id": template["id"], "send_email": False, "submitters": people}
     ignored = [
-        {"field": f"submitters[0].values.{name}", "reason": "is no field of this role"}
+        {"field": f"submitters[0].values.{name}", "reason": "is not a field of this role"}
         for name in ("Compnay", "full name")
     ]
     tried = suite.api("POST", "/submissions", body, params={"dry_run": "true"})
@@ -313,6 +313,29 @@ def test_names_in_values_that_nobody_knows_are_told(suite: RunningSuite, templat
     whole = suite.api("POST", "/submissions/init", body)
     assert [each["warnings"] for each in whole["submitters"]] == [ignored, []]
     changed = suite.api("PUT", f"/submitters/{seller['id']}", {"values": {"Nope": 1, "Company": "Other"}})
-    assert changed["warnings"] == [{"field": "values.Nope", "reason": "is no field of this role"}]
+    assert changed["warnings"] == [{"field": "values.Nope", "reason": "is not a field of this role"}]
     assert changed["values"] == {"Company": "Other"}
     assert suite.api("GET", f"/submitters/{seller['id']}")["warnings"] is None
+
+
+def test_keys_that_a_call_does_not_have_are_told(suite: RunningSuite, template: dict[str, Any]) -> None:
+    """Nothing is made of them, as the peer's clients expect, and the answer names them: in a header, and where it has warnings."""
+    people = [
+        {"role": "Seller", "email": "seller@example.com", "metadata": {"any": 1}},
+        {"role": "Buyer", "email": "buyer@example.com", "send_emial": True},
+    ]
+    body = {"template_id": template["id"], "send_email": False, "submitters": people, "expires": "2999-01-01"}
+    first, second = (
+        {"field": field, "reason": "is not a key of this request"} for field in ("expires", "submitters[1].send_emial")
+    )
+    tried = suite.api("POST", "/submissions", body, params={"dry_run": "true"})
+    assert (tried["accepted"], tried["problems"], tried["warnings"]) == (True, [], [second, first])
+    made = suite.call("POST", "/submissions", json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+    assert made.headers["X-Ignored-Keys"] == "submitters[1].send_emial, expires"
+    seller, buyer = made.json()
+    assert (seller["warnings"], buyer["warnings"]) == ([first], [second])
+    changed = suite.api("PUT", f"/submitters/{seller['id']}", {"name": "Ann", "nmae": "Anna"})
+    assert (changed["name"], [warning["field"] for warning in changed["warnings"]]) == ("Ann", ["nmae"])
+    renamed = suite.call("PUT", f"/templates/{template['id']}", json={"template": {"nmae": "x"}})
+    assert (renamed.status_code, renamed.headers["X-Ignored-Keys"]) == (200, "nmae")
+    assert "X-Ignored-Keys" not in suite.call("PUT", f"/submitters/{seller['id']}", json={"name": "Ann"}).headers

@@ -19,6 +19,7 @@ from services.gateway.http import rate_limits
 from services.gateway.http.answers import entity_tags
 from services.gateway.http.connexion_import import ROUTING_CONTEXT
 from services.gateway.http.exchange import Download, Exchange, Stream, exchange_of, invalid_with
+from services.gateway.http.openapi import ignored_keys
 from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
@@ -49,8 +50,9 @@ class Dispatch:
         elif isinstance(exchange.answer, Stream):
             await self._send_stream(send, receive, exchange, exchange.answer)
         else:
+            ignored_keys.note(exchange.answer, exchange.ignored)
             headers = next_page.header(exchange.answer, scope, self._context.settings.base_url)
-            headers += _encoded(exchange.limits)
+            headers += _encoded({**exchange.limits, **ignored_keys.header(exchange.ignored)})
             if operation in api.SECRET:
                 headers.append((b"cache-control", b"no-store"))
             status = 201 if operation in api.CREATED else 200

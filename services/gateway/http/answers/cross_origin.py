@@ -37,6 +37,7 @@ _READ = (
     "RateLimit",
     "RateLimit-Policy",
     "Retry-After",
+    "X-Ignored-Keys",
     "X-Request-Id",
 )
 

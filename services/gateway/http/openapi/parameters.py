@@ -48,13 +48,15 @@ class ParametersSchema:
         if not values:
             return None
         if len(values) > 1:
-            raise invalid("Idempotency-Key is there twice", self._idempotency_key.name, "is there twice")
+            raise invalid(
+                "Idempotency-Key must not be sent twice", self._idempotency_key.name, "must not be sent twice"
+            )
         key: str = self._idempotency_key.accept(values[0].decode("latin-1"))
         return key
 
     def _unknown(self, name: str) -> ServiceError:
         printable = "".join(c if c.isprintable() else "\ufffd" for c in name[:100])
-        hint = f"known are {', '.join(sorted(self._query))}" if self._query else "there are none here"
+        hint = f"this operation has {', '.join(sorted(self._query))}" if self._query else "this operation has none"
         return invalid(
             f"Unknown query parameter {printable}: {hint}", printable, "is not a parameter of this operation"
         )
@@ -83,4 +85,4 @@ def _query(raw: bytes) -> list[tuple[str, str]]:
     try:
         return parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict")
     except ValueError:
-        raise ServiceError("bad_request", "The query string is not valid") from None
+        raise ServiceError("bad_request", "The query string is not valid.") from None

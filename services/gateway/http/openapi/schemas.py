@@ -15,9 +15,11 @@ import jsonschema_rs
 
 from contracts.errors import ServiceError
 from contracts.formats.email_address import is_email
+from contracts.formats.model_faults import TYPES
 from contracts.formats.web_url import is_web_url
 from services.gateway import formats
 from services.gateway.http.json_body import path
+from services.gateway.http.openapi import ignored_keys
 
 _KEPT = frozenset({
     "type", "properties", "required", "items", "additionalProperties", "enum", "format", "pattern", "minLength", "maxLength",
@@ -45,14 +47,6 @@ _STANDING_FOR = {
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*", re.ASCII)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_TYPES = {
-    "string": "must be a String",
-    "integer": "must be an Integer",
-    "number": "must be a Number",
-    "boolean": "must be true or false",
-    "array": "must be an Array",
-    "object": "must be an Object",
-}
 
 
 def compile_schema(schema: dict[str, Any], *, request: bool) -> jsonschema_rs.Draft7Validator:
@@ -105,6 +99,11 @@ class BodySchema:
         self._validator = compile_schema(schema, request=True)
         self._wrapper: str | None = schema.get("x-wrapper")
         self._shape = _shape(schema)
+        self._ignored = ignored_keys.finder_of(schema)
+
+    def ignored(self, body: Any) -> list[str]:
+        """Return the paths of keys that the operation does not have: nothing is made of them."""
+        return self._ignored(self._unwrapped(body))
 
     def accept(self, body: Any) -> dict[str, Any]:
         """The body as the handlers get it. Raises ServiceError ``invalid`` that names every field at fault."""
@@ -126,14 +125,17 @@ class BodySchema:
         return remaining, refused
 
     def _looked_at(self, body: Any) -> tuple[Any, list[Any]]:
-        body = {} if body is None else body
-        if self._wrapper is not None and isinstance(body, dict) and isinstance(inner := body.get(self._wrapper), dict):
-            body = {**{key: value for key, value in body.items() if key != self._wrapper}, **inner}
-        body = self._shape(body)
+        body = self._shape(self._unwrapped(body))
         if self._validator.is_valid(body):
             return body, []
         body = convert(body, self._schema)
         return body, [] if self._validator.is_valid(body) else _errors(self._validator, body)
+
+    def _unwrapped(self, body: Any) -> Any:
+        body = {} if body is None else body
+        if self._wrapper is not None and isinstance(body, dict) and isinstance(inner := body.get(self._wrapper), dict):
+            return {**{key: value for key, value in body.items() if key != self._wrapper}, **inner}
+        return body
 
 
 def _shape(schema: dict[str, Any]) -> Callable[[Any], Any]:
@@ -272,7 +274,7 @@ def _node(schema: dict[str, Any], steps: list[str | int]) -> dict[str, Any]:
 
 def _reason(keyword: str, value: Any) -> str:
     if keyword == "type":
-        return _TYPES[next(kind for kind in value if kind != "null")]
+        return TYPES[next(kind for kind in value if kind != "null")]
     if keyword == "enum":
         return f"must be one of {', '.join(str(option) for option in value if option is not None)}"
     return _REASONS.get(keyword, "is invalid").replace("{value}", str(value))

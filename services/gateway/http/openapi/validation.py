@@ -64,16 +64,19 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
             raw, exchange = await read_body(receive), exchange_of(scope)
             read = self._read_for_trial if exchange.dry_run else self._read
             if len(raw) > LARGE:
-                exchange.body, exchange.refused = await asyncio.get_running_loop().run_in_executor(threads, read, raw)
+                read_body_of = asyncio.get_running_loop().run_in_executor(threads, read, raw)
+                exchange.body, exchange.refused, exchange.ignored = await read_body_of
             else:
-                exchange.body, exchange.refused = read(raw)
+                exchange.body, exchange.refused, exchange.ignored = read(raw)
             return receive, scope
 
-        def _read(self, raw: bytes) -> tuple[Any, ServiceError | None]:
-            return self._schema.accept(json_body.loads(raw)), None
+        def _read(self, raw: bytes) -> tuple[Any, ServiceError | None, list[str]]:
+            sent = json_body.loads(raw)
+            return self._schema.accept(sent), None, self._schema.ignored(sent)
 
-        def _read_for_trial(self, raw: bytes) -> tuple[Any, ServiceError | None]:
-            return self._schema.accept_for_trial(json_body.loads(raw))
+        def _read_for_trial(self, raw: bytes) -> tuple[Any, ServiceError | None, list[str]]:
+            sent = json_body.loads(raw)
+            return *self._schema.accept_for_trial(sent), self._schema.ignored(sent)
 
     class StreamedBody:
         """A form with a file, or a table, goes to the handler as a stream, which checks each part as it comes."""

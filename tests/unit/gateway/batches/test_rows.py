@@ -68,7 +68,7 @@ def test_unknown_columns_are_all_that_is_told() -> None:
 
 
 def test_a_value_beyond_the_columns_is_told() -> None:
-    assert told(from_csv("email\nbob@example.com,x\n")) == [(2, "", "has a value where no column has a name")]
+    assert told(from_csv("email\nbob@example.com,x\n")) == [(2, "", "has a value in a column without a name")]
 
 
 def test_lines_are_bodies() -> None:
@@ -89,9 +89,9 @@ def test_a_signer_keeps_a_key_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"submitters": [', (1, "", "Malformed JSON: Expecting value (line 1, column 17)")),
+        ('{"submitters": [', (1, "", "Malformed JSON: Expecting value (line 1, column 17).")),
         ('["x"', None),
-        ("7", (1, "", "is no JSON object")),
+        ("7", (1, "", "is not a JSON object")),
         (
             '{"submitters": [{"email": "a@b.de"}], "template_id": 8}',
             (1, "template_id", "must be that of the whole batch"),
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_line_is_told(line: str, problem: tuple[int, str, s
     if problem is None:
         with pytest.raises(ServiceError) as caught:
             from_lines(line)
-        assert (caught.value.code, "write one object in each line" in caught.value.message) == ("bad_request", True)
+        assert (caught.value.code, "Write one object in each line" in caught.value.message) == ("bad_request", True)
         return
     (row, place, reason) = told(from_lines(line))[0]
     assert (row, place) == problem[:2]
@@ -132,9 +132,22 @@ def test_there_may_be_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch
         from_lines(*({"submitters": [{"email": "a@b.de"}]} for _ in range(5)))
 
 
+def test_keys_that_a_row_does_not_have_are_warnings() -> None:
+    own = {"external_id": "4711", "template_id": 7}
+    found = from_lines(
+        {"submitters": [{"email": "a@b.de"}], **own},
+        {"submitters": [{"email": "a@b.de", "emial": "x"}], "mesage": {}, **own},
+    )
+    assert not found.problems
+    assert [(one.row, one.field, one.reason) for one in found.warnings] == [
+        (2, "submitters[0].emial", "is not a key of this request"),
+        (2, "mesage", "is not a key of this request"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_lines_is_refused(text: str) -> None:
-    with pytest.raises(ServiceError, match="The file has no rows"):
+    with pytest.raises(ServiceError, match=r"The file has no rows\."):
         from_lines(text)
 
 

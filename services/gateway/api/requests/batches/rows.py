@@ -11,10 +11,13 @@ from contracts.problems import with_more
 from contracts.rpc.submissions.batches import RowProblem
 from services.gateway.api.requests.batches import columns, lines, tables
 from services.gateway.api.requests.batches.columns import Roles, Schema
+from services.gateway.http.openapi import ignored_keys
 from services.gateway.http.openapi.schemas import BodySchema
 
 MOST_ROWS = 10_000
 MOST_TOLD = 100
+_OF_THE_ROW = ("external_id", "template_id")
+"""Keys of a row that are none of a submission."""
 LARGEST_ROW = 1_000_000
 """Bytes of what one row says, as JSON."""
 
@@ -90,6 +93,9 @@ def read_rows(data: bytes, kind: Kind, roles: Roles, template_id: int, schemas: 
             reason = f"must not have more than {LARGEST_ROW:,} bytes: give files as URLs"
             rows.problems.append(RowProblem(row=row.number, reason=reason))
             continue
+        if row.places is None and len(rows.warnings) < MOST_TOLD:  # an unknown column is refused
+            ignored = [place for place in schemas.body.ignored(row.body) if place not in _OF_THE_ROW]
+            rows.warnings += [row.problem(place, ignored_keys.REASON) for place in ignored]
         try:
             row.body = schemas.body.accept(row.body)
         except ServiceError as refused:
@@ -100,7 +106,7 @@ def read_rows(data: bytes, kind: Kind, roles: Roles, template_id: int, schemas: 
 def _of_lines(data: bytes, template_id: int) -> Rows:
     found, problems = lines.read_lines(data, MOST_ROWS)
     if not found and not problems:
-        raise invalid("The file has no rows", "rows", "is empty")
+        raise invalid("The file has no rows.", "rows", "is empty")
     rows = Rows([], problems)
     for number, body in found:
         if str(body.get("template_id") or template_id) != str(template_id):
@@ -133,5 +139,5 @@ def _of_table(data: bytes, roles: Roles, schemas: RowSchemas) -> Rows:
         key = {} if read.external_id is None else {"external_id": read.external_id}
         rows.read.append(Row(number, {**read.body, **key}, read.external_id, read.places))
         if understood.beyond(cells):
-            rows.problems.append(RowProblem(row=number, reason="has a value where no column has a name"))
+            rows.problems.append(RowProblem(row=number, reason="has a value in a column without a name"))
     return rows
