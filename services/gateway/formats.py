@@ -99,5 +99,5 @@ def parse_origins(text: str) -> list[str]:
         whole = origin == f"{parts.scheme}://{parts.netloc}" and origin == origin.lower() and parts.hostname
         odd = {"*", "@", "%"} & set(origin) or not origin.isascii() or origin.endswith(":")
         if parts.scheme not in ("http", "https") or not whole or odd or (parts.scheme, parts.port) in _USUAL_PORTS:
-            raise ValueError(f"{origin} is no origin as browsers send it, such as https://app.example.com")
+            raise ValueError(f"{origin} must be an origin as browsers send it, such as https://app.example.com")
     return origins

@@ -77,7 +77,7 @@ def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
 def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
     """Raises ServiceError("forbidden") unless the key has one of the scopes; without any nobody has."""
     if not rights.scopes & one_of:
-        raise ServiceError("forbidden", f"This API key does not have the scope {_or(one_of)}")
+        raise ServiceError("forbidden", f"This API key does not have the scope {_or(one_of)}.")
 
 
 def check_giving(own: Rights, given: Rights) -> None:
@@ -85,12 +85,13 @@ def check_giving(own: Rights, given: Rights) -> None:
     if lacking := given.scopes - own.scopes:
         which = "the scopes" if len(lacking) > 1 else "the scope"
         raise ServiceError(
-            "forbidden", f"This API key cannot give {which} {_and(lacking)} to a key, which it does not have itself"
+            "forbidden", f"This API key cannot give a key {which} {_and(lacking)}: it does not have {which} itself."
         )
     if given.outlasts(own):
         assert own.expires_at is not None
         raise ServiceError(
-            "forbidden", f"This API key expires at {iso(own.expires_at)} and cannot give a key that is valid for longer"
+            "forbidden",
+            f"This API key expires at {iso(own.expires_at)} and cannot create a key that is valid for longer.",
         )
 
 
@@ -103,14 +104,14 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> None:
 def check_limiting(before: Rights, after: Rights, *, first: bool) -> None:
     """Raises ServiceError("invalid") unless the change takes rights away, or none; a first key keeps all."""
     if more := after.scopes - before.scopes:
-        reason = f"cannot get {_and(more)}: a key gets no more than it was made with, make another one"
+        reason = f"cannot get {_and(more)}: a key cannot get more scopes than it was made with. Make another key"
         raise invalid(f"scopes {reason}", "scopes", reason)
     if after.outlasts(before):
-        reason = "cannot be later than it is: make another key"
+        reason = "must not be later than it is now. Make another key"
         raise invalid(f"expires_at {reason}", "expires_at", reason)
     if first and after != before:
         place = "scopes" if after.scopes != before.scopes else "expires_at"
-        reason = "of a first key cannot be changed: make another key with less, and delete the first one"
+        reason = "of a first key cannot be changed. Make another key with fewer rights, and delete the first one"
         raise invalid(f"{place} {reason}", place, reason)
 
 
@@ -119,8 +120,8 @@ def check_one_is_left(before: Rights, after: Rights | None, others: int) -> None
     None when it is deleted; ``others`` are the admins' other keys that can."""
     if before.lasts_as_admin and not (after is not None and after.lasts_as_admin) and not others:
         raise invalid(
-            "This is the last key with the scope admin that does not expire: without it nobody could manage users and keys. "
-            "Make another one first"
+            "This is the last key with the scope admin that does not expire. Without it, nobody could manage users and keys. "
+            "Make another such key first."
         )
 
 

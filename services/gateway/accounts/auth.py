@@ -98,7 +98,7 @@ class Authenticator:
             raise not_authenticated()
         moment = now()
         if known.rights.expired(moment):
-            raise ServiceError("unauthenticated", "This API key has expired")
+            raise ServiceError("unauthenticated", "This API key has expired.")
         self._last_use.used(key_hash, known.last_used_at, moment)
         key = CallersKey(known.id or id_of(key_hash), key_hash, known.rights, known.first)
         # Whoever has a signer's link signs: a key that cannot send is given none.

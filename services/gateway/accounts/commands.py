@@ -113,7 +113,7 @@ def create_key(
     rights.check_giving(_rights_now(session, by, now), given)
     user, _ = _locked(session, user_id)
     if sum(not key_rows.is_first(row) for row in key_rows.of_user(session, user)) >= MOST_KEYS:
-        raise invalid(f"This user has {MOST_KEYS} keys beside the first one: delete one that is not needed")
+        raise invalid(f"This user has {MOST_KEYS} keys beside the first one. Delete a key that is not needed.")
     return key_rows.shown(key_rows.add(session, user, key_hash, name, given, now))
 
 

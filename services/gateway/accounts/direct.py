@@ -54,7 +54,7 @@ class DirectReads:
             row: tuple[Any, ...] | None = self._connection.execute(statement, parameters).fetchone()
         except sqlite3.Error as error:
             self.close()
-            raise ServiceError("unavailable", "The database is not available, try again later") from error
+            raise ServiceError("unavailable", "The database is not available. Try again later.") from error
         return row
 
 

@@ -25,13 +25,13 @@ def check_archiving(user: UserState, caller_id: int) -> None:
     if user.id == caller_id:
         raise ServiceError("invalid", "Cannot delete your own account")
     if user.last_admin:
-        raise ServiceError("invalid", "The last admin cannot be removed")
+        raise ServiceError("invalid", "The last admin cannot be removed.")
 
 
 def check_role_change(user: UserState, role: Role) -> None:
     """Raises ServiceError when nobody could manage users any more."""
     if user.last_admin and role is not Role.ADMIN:
-        raise invalid("The last admin cannot get another role", "role")
+        raise invalid("The role of the last admin cannot be changed.", "role")
 
 
 def not_authenticated() -> ServiceError:

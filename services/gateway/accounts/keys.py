@@ -69,7 +69,9 @@ class KeyRing:
         for one in self._all:
             with suppress(InvalidTag):
                 return one.unseal(key)
-        raise ServiceError("unavailable", "The API key cannot be read: it was made under another KEY_ENCRYPTION_SECRET")
+        raise ServiceError(
+            "unavailable", "The API key cannot be read: it was encrypted with another KEY_ENCRYPTION_SECRET."
+        )
 
     def is_of_previous(self, api_key: str, key_hash: str) -> bool:
         """Was this hash of the key made under the previous secret?"""
@@ -99,7 +101,7 @@ class KeyRing:
             with suppress(InvalidTag):
                 return one.open_answer(sealed, request_id)
         raise ServiceError(
-            "unavailable", "The first answer cannot be read: it was made under another KEY_ENCRYPTION_SECRET"
+            "unavailable", "The first answer cannot be read: it was encrypted with another KEY_ENCRYPTION_SECRET."
         )
 
     def answer_taken_over(self, sealed: bytes, request_id: str) -> bytes | None:

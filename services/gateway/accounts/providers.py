@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import invalid
 from contracts.evidence.sealed_text import seal
+from contracts.formats.model_faults import reason_of
 from contracts.problems import Problems
 from contracts.providers import (
     CERTSIGN,
@@ -108,9 +109,9 @@ def apply_change(name: str, current: BaseModel | None, change: dict[str, Any], o
     try:
         settings: BaseModel = kind.model.model_validate(merged)
     except ValidationError as error:
-        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        for fault in error.errors(include_url=False, include_input=False):
             path = ".".join(str(step) for step in fault["loc"])
-            reason = "is required" if fault["type"] == "missing" else fault["msg"]
+            reason = reason_of(fault)
             problems.add(f"{name}.{path}", reason)
         problems.refuse()
         raise

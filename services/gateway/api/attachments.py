@@ -47,7 +47,7 @@ async def _form(request: Request) -> FormData:
     try:
         return await request.form(max_files=1, max_fields=10, max_part_size=64 * 1024)
     except (MultiPartException, HTTPException) as error:
-        raise ServiceError("bad_request", "The form cannot be read: send one file as multipart/form-data") from error
+        raise ServiceError("bad_request", "The form cannot be read. Send one file as multipart/form-data.") from error
     except OSError as error:  # large parts go to a temporary file
         raise files.no_room(error) from error
 

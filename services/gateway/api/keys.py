@@ -77,7 +77,7 @@ def _whose(exchange: Exchange) -> int:
 def _name(given: str) -> str:
     name = given.strip()
     if not name:
-        raise invalid("name can't be blank", "name", "can't be blank")
+        raise invalid("name must not be blank", "name", "must not be blank")
     return name
 
 

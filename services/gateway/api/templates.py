@@ -41,7 +41,7 @@ async def schema(context: GatewayContext, exchange: Exchange) -> Any:
     role = asked.get("role")
     if role is not None:
         if role not in found["properties"]:
-            raise invalid("role is none of the template's roles", "role", "must be one of the template's roles")
+            raise invalid("role must be one of the template's roles", "role", "must be one of the template's roles")
         found = {"title": role, **found["properties"][role]}
     return {"$schema": DIALECT, "title": template["name"], **found}
 

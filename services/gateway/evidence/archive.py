@@ -93,7 +93,7 @@ class Archive:
         """Read every file once. Raises BlobMissing, BlobDamaged, ServiceError("too_large")."""
         ordered = sorted(entries, key=lambda entry: entry.path)
         if sum(entry.size for entry in ordered) > LARGEST:
-            raise ServiceError("too_large", "The evidence is larger than 4 GB")
+            raise ServiceError("too_large", "The evidence is larger than 4 GB.")
         return cls([(entry, _checksum(entry)) for entry in ordered])
 
     @property

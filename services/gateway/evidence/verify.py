@@ -108,7 +108,7 @@ class Zip:
                 raise Unreadable(f"the ZIP has a file called {name!r}")
             self._places[name] = (place + len(head), content_size)
             if self._checksum(name) != checksum:
-                raise Unreadable(f"{name} was changed: its checksum in the ZIP is another one")
+                raise Unreadable(f"{name} was changed: its checksum in the ZIP differs")
             at, place = at + len(line), place + len(head) + content_size
         if at != directory or place != offset:
             raise Unreadable("the ZIP holds more than its directory says")
@@ -197,7 +197,7 @@ def _json(data: bytes) -> Any:
     def once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
-            raise ValueError("a key is there twice")
+            raise ValueError("a key appears twice")
         return members
 
     return json.loads(data.decode("utf-8"), object_pairs_hook=once)
@@ -512,7 +512,7 @@ def _certificates(pem: bytes) -> List[bytes]:
 
 def _size_of(der: bytes) -> int:
     if der[:1] != b"\x30" or len(der) < 6:
-        raise ValueError("its signature is none")
+        raise ValueError("its signature is not valid")
     if der[1] < 0x80:
         return 2 + der[1]
     count = der[1] & 0x7F

@@ -157,7 +157,7 @@ class Edge:
         if len(path) > _LONGEST_PATH:
             raise ServiceError("not_found", "Not found")
         if not scope["query_string"].isascii():
-            raise ServiceError("bad_request", "The query string is not valid")
+            raise ServiceError("bad_request", "The query string is not valid.")
         if (endpoint := self._endpoints.get("/docs" if path.startswith("/docs/") else path)) is not None:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ServiceError("method_not_allowed", "Method not allowed")
@@ -220,7 +220,7 @@ class _Memory:
         else:
             self._parent.take(size)
         if self._used > self._limit:
-            raise ServiceError("unavailable", "Too many large requests at once, try again in a moment")
+            raise ServiceError("unavailable", "Too many large requests at once. Try again in a moment.")
 
     def give_back(self, size: int) -> None:
         self._used -= size
@@ -255,7 +255,10 @@ class _Body:
     def check(self) -> None:
         """Refuse by its headers a body that would be refused later anyway."""
         if self._encoding not in (b"", b"identity"):
-            raise ServiceError("unsupported_media_type", "Send the body without Content-Encoding")
+            raise ServiceError(
+                "unsupported_media_type",
+                "The Content-Encoding is not supported. Send the body without Content-Encoding.",
+            )
         if self._length.isdigit() and int(self._length) > self.limit:
             raise self._too_large()
 
@@ -266,7 +269,7 @@ class _Body:
             self.check()
         message = await self._in_time()
         if message["type"] == "http.disconnect":
-            raise ServiceError("bad_request", "The body of the request is not complete")
+            raise ServiceError("bad_request", "The body of the request is not complete.")
         size = len(message.get("body", b""))
         self.counted += size
         self.memory.take(size)
@@ -288,10 +291,10 @@ class _Body:
             async with asyncio.timeout(min(self._patience, remaining)):
                 return await self._receive()
         except TimeoutError:
-            raise ServiceError("timeout", "The body of the request did not arrive in time") from None
+            raise ServiceError("timeout", "The body of the request did not arrive in time.") from None
 
     def _too_large(self) -> ServiceError:
-        return ServiceError("too_large", f"The request is larger than {self.limit / MEGABYTE:.4g} MB")
+        return ServiceError("too_large", f"The request is larger than {self.limit / MEGABYTE:.4g} MB.")
 
 
 class _Written:

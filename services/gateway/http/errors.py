@@ -55,7 +55,7 @@ def unsupported(taken: Sequence[str]) -> ServiceError:
     """The refusal of a body of a type that the operation does not take; ``taken`` are those that it does."""
     *others, last = taken
     named = f"{', '.join(others)} or {last}" if others else last
-    return ServiceError("unsupported_media_type", f"Send the file as {named}")
+    return ServiceError("unsupported_media_type", f"Send the file as {named}.")
 
 
 def as_service_error(error: Exception) -> ServiceError:

@@ -50,7 +50,7 @@ def loads(raw: bytes) -> Any:
 def refuse_too_many_values(raw: bytes) -> None:
     """Raises ServiceError("too_large") for JSON, or lines of JSON, with more values than there is memory for."""
     if len(raw) > MOST_VALUES and sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES and _values(raw) > MOST_VALUES:
-        raise ServiceError("too_large", f"The body holds more than {MOST_VALUES:,} values")
+        raise ServiceError("too_large", f"The body must not hold more than {MOST_VALUES:,} values.")
 
 
 def path(parts: tuple[str | int, ...] | list[str | int]) -> str:
@@ -94,7 +94,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _malformed(f"the key {json.dumps(twice[:100])} is there twice in one object")
+        raise _malformed(f"an object has the key {json.dumps(twice[:100])} twice")
     return value
 
 
@@ -121,8 +121,8 @@ _DECODER = json.JSONDecoder(
 
 
 def _malformed(reason: str) -> ServiceError:
-    return ServiceError("bad_request", f"Malformed JSON: {reason}")
+    return ServiceError("bad_request", f"Malformed JSON: {reason}.")
 
 
 def _too_deep() -> ServiceError:
-    return ServiceError("bad_request", f"Malformed JSON: nested more than {DEEPEST} levels deep")
+    return ServiceError("bad_request", f"Malformed JSON: it is nested more than {DEEPEST} levels deep.")

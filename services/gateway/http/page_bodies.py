@@ -38,12 +38,12 @@ def json_object() -> dict[str, Any]:
     as strictly as the API reads it.
     """
     if flask.request.mimetype != "application/json":
-        raise ServiceError("unsupported_media_type", "Send JSON with the header Content-Type: application/json")
+        raise ServiceError("unsupported_media_type", "Send JSON with the header Content-Type: application/json.")
     if (flask.request.content_length or 0) > JSON_LIMIT:
-        raise ServiceError("too_large", f"The request is larger than {JSON_LIMIT} bytes")
+        raise ServiceError("too_large", f"The request must not be larger than {JSON_LIMIT:,} bytes.")
     body = json_body.loads(flask.request.get_data())
     if not isinstance(body, dict):
-        raise ServiceError("bad_request", "The request body must be a JSON object")
+        raise ServiceError("bad_request", "The request body must be a JSON object.")
     return body
 
 
@@ -116,7 +116,7 @@ def upload(max_size: int) -> Upload:
         raise _refused("file", "is missing")
     data = part.stream.read(max_size + 1)
     if len(data) > max_size:
-        raise ServiceError("too_large", f"Files may be at most {max_size / MEGABYTE:g} MB")
+        raise ServiceError("too_large", f"Files may be at most {max_size / MEGABYTE:g} MB.")
     if not data:
         raise _refused("file", "is empty")
     return Upload(data, clean_filename(part.filename or ""), sniff_media_type(data, part.mimetype))

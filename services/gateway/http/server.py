@@ -322,7 +322,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 def _too_large_a_head() -> bytes:
-    return _refusal(ServiceError("head_too_large", f"The head of the request is larger than {HEAD_LIMIT // 1024} KB"))
+    return _refusal(ServiceError("head_too_large", f"The head of the request is larger than {HEAD_LIMIT // 1024} KB."))
 
 
 def _refusal(error: ServiceError) -> bytes:
@@ -342,7 +342,7 @@ async def _full(scope: Any, receive: Any, send: Any, *, base_url: str) -> None:
             while (await receive()).get("more_body"):
                 pass
     identifier = uuid7()
-    refusal = ServiceError("unavailable", "Too many connections, try again in a moment")
+    refusal = ServiceError("unavailable", "Too many connections. Try again in a moment.")
     status, more, body = errors.answer(refusal, identifier)
     headers = [
         (b"x-request-id", identifier.encode()),

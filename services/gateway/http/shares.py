@@ -42,7 +42,9 @@ class Shares:
                 await asyncio.wait_for(share.places.acquire(), self._wait)
             except TimeoutError:
                 REFUSED.inc()
-                raise ServiceError("unavailable", "Too many of your documents are being processed, try again") from None
+                raise ServiceError(
+                    "unavailable", "Too many of your documents are being processed. Try again."
+                ) from None
             try:
                 yield max(0, self._size - share.users)
             finally:

@@ -44,12 +44,12 @@ class Streams:
         """Take a place for a stream of this caller, and return how many are left to them. Raises ServiceError: ``rate_limited``
         when they have as many as they may, ``unavailable`` when all callers together do, or the process ends."""
         if self._ending.is_set() or self._open.total() >= MOST:
-            raise ServiceError("unavailable", "Too many streams of events are open, try again in a moment")
+            raise ServiceError("unavailable", "Too many event streams are open. Try again in a moment.")
         if self._open[caller] >= per_user:
-            reason = f"{per_user} are open already"
+            reason = f"must not be repeated while {per_user} streams of this user are open"
             detail = {"field": "request", "reason": reason, "retry_after": TRY_AGAIN, "quota": per_user}
             details = [{**detail, "policy": rate_limits.STREAMS}]
-            raise ServiceError("rate_limited", "You have too many streams of events open", details)
+            raise ServiceError("rate_limited", "You have too many event streams open.", details)
         self._open[caller] += 1
         OPEN.set(self._open.total())
         return per_user - self._open[caller]

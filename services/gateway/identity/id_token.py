@@ -89,7 +89,7 @@ def checked(token: str, keys: Iterable[Key], expected: Expected) -> Claims:
     if not isinstance(nonce, str) or not hmac.compare_digest(nonce.encode("utf-8", "replace"), expected.nonce.encode()):
         raise BadToken("nonce is not that of the request")
     if expected.acr_values and claims.get("acr") not in expected.acr_values:
-        raise WeakIdentity("acr is none of those that were asked for")
+        raise WeakIdentity("acr is not one of those that were requested")
     subject = claims["sub"]
     if not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isascii() or not subject.isprintable():
         raise BadToken("sub is not a valid subject")
@@ -179,4 +179,4 @@ def _check_audience(claims: Claims, client_id: str) -> None:
     if isinstance(audience, list) and len(audience) > 1 and party is None:
         raise BadToken("aud names others, and azp is missing")
     if party is not None and party != client_id:
-        raise BadToken("azp is somebody else")
+        raise BadToken("azp is not this client")

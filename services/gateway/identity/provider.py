@@ -148,9 +148,9 @@ class IdentityProvider:
         provider = self.metadata()
         keys = len(self._known_keys(provider, KEPT_SECONDS))
         if not keys:
-            raise IdentityFailed(IdentityProblem.FAILED, "it gives no key that we can check signatures with")
+            raise IdentityFailed(IdentityProblem.FAILED, "it gives no key to check signatures with")
         status, tokens = self._exchanged(provider, secrets.token_urlsafe(32), secrets.token_urlsafe(32))
-        error = id_token.text(tokens.get("error")) or "nothing that we know"
+        error = id_token.text(tokens.get("error")) or "nothing that is understood"
         if error == "invalid_grant":  # RFC 6749 5.2: it looks at the code only when it has accepted the client
             return f"{provider.issuer}, {keys} keys, it takes our credentials"
         if error in ("invalid_client", "unauthorized_client") or status in (401, 403):
@@ -196,7 +196,7 @@ class IdentityProvider:
             problem = IdentityProblem.CANCELLED if error in CANCELLED else IdentityProblem.FAILED
             raise IdentityFailed(problem, f"the provider said {id_token.text(error)}")
         if not parameters.get("code"):
-            raise IdentityFailed(IdentityProblem.FAILED, "there is no code")
+            raise IdentityFailed(IdentityProblem.FAILED, "the code is missing")
         with self._conversation():
             tokens = self._tokens(provider, parameters["code"], self._verifier(state, secret))
             claims = self._claims(provider, tokens, self._nonce(state, secret), method)
@@ -229,7 +229,7 @@ class IdentityProvider:
         """Exchange the code for tokens at the token endpoint. Raises IdentityFailed."""
         status, tokens = self._exchanged(provider, code, verifier)
         if status != 200 or not isinstance(tokens.get("id_token"), str):
-            error = id_token.text(tokens.get("error")) or "nothing that we know"
+            error = id_token.text(tokens.get("error")) or "nothing that is understood"
             problem = IdentityProblem.UNREACHABLE if status >= 500 else IdentityProblem.FAILED
             raise IdentityFailed(problem, f"the token endpoint answered {status}: {error}")
         return tokens
@@ -286,7 +286,7 @@ class IdentityProvider:
         if complete or provider.userinfo_endpoint is None or not isinstance(access, str):
             return {}
         if not access.isascii() or not access.isprintable():
-            raise IdentityFailed(IdentityProblem.FAILED, "the access token is none")
+            raise IdentityFailed(IdentityProblem.FAILED, "the access token is not valid")
         endpoint, headers = (
             provider.userinfo_endpoint,
             {"Authorization": f"Bearer {access}", "Accept": "application/json"},

@@ -160,7 +160,7 @@ def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) 
     def from_our_own_page() -> None:
         """No page of another site may make a signer's browser send a command, whatever it has learned of the slug."""
         if flask.request.method == "POST" and flask.request.headers.get("Sec-Fetch-Site") == "cross-site":
-            raise ServiceError("forbidden", "This request came from another site")
+            raise ServiceError("forbidden", "This request came from another site.")
 
 
 def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
@@ -192,7 +192,7 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(RequestEntityTooLarge)
     def too_large(_: RequestEntityTooLarge) -> flask.Response:
         limit = app.config["MAX_CONTENT_LENGTH"] - JSON_LIMIT
-        return _error(413, "too_large", f"Files may be at most {limit / MEGABYTE:g} MB")
+        return _error(413, "too_large", f"Files may be at most {limit / MEGABYTE:g} MB.")
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> flask.Response:
@@ -206,7 +206,7 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(Exception)
     def crashed(error: Exception) -> flask.Response:
         log.error("http.crashed", endpoint=flask.request.endpoint, exc_info=error)
-        return _error(500, "internal", "Something went wrong on our side")
+        return _error(500, "internal", "Something went wrong on the server.")
 
 
 def _error(status: int, code: str, message: str, details: list[dict[str, Any]] | None = None) -> flask.Response:

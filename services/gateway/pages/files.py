@@ -72,7 +72,7 @@ def _boxes(context: PagesContext, link: links.FileLink, *, detected: bool) -> li
     """The boxes of the fields on the document, as they are now, or of those that are proposed."""
     key = "detected" if detected else "fields"
     if link.fields_of is None or (detected and link.fields_of.service != "templates"):
-        reason = "are not known of this document"
+        reason = "are not known for this document"
         raise invalid(f"{key} {reason}", key, reason)
     call = _BOXES[link.fields_of.service]
     document = link.fields_of.document_uuid
@@ -94,7 +94,7 @@ def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLi
     if not is_key(link.key):
         raise not_found("File")
     if link.expired(clock.now()):
-        raise ServiceError("forbidden", "This link has expired")
+        raise ServiceError("forbidden", "This link has expired.")
     if link.expires_at is None and not context.authenticated(flask.request.headers.get("X-Auth-Token", "")):
-        raise ServiceError("unauthenticated", "This link needs the header X-Auth-Token of an active user")
+        raise ServiceError("unauthenticated", "This link needs the header X-Auth-Token of an active user.")
     return link

@@ -33,7 +33,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def choose() -> flask.Response:
         tag, page = flask.request.form.get("lang", ""), flask.request.form.get("page", "")
         if tag not in (*choosing.languages(), choosing.PSEUDO):
-            raise invalid("lang is not a language that there is", "lang", "is not a language that there is")
+            raise invalid("lang must be a supported language", "lang", "must be a supported language")
         if len(page) > _LONGEST_PAGE or not _OWN_PAGE.fullmatch(page) or not page.startswith(f"{context.root}/"):
             page = f"{context.root}/"
         if (signing := re.match(r"/s/([^/?#]+)", page[len(context.root) :])) is not None:

@@ -221,7 +221,7 @@ def _visitor(
 
 def _body() -> dict[str, Any]:
     if flask.request.mimetype != "application/x-www-form-urlencoded":
-        raise ServiceError("unsupported_media_type", "Send a form")
+        raise ServiceError("unsupported_media_type", "The request must be a form.")
     return dict(flask.request.form)
 
 

@@ -85,7 +85,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         except ServiceError as error:
             return _refused(context, error, "file")
         except RequestEntityTooLarge:
-            return _refused(context, ServiceError("too_large", "The file is too large"), "file")
+            return _refused(context, ServiceError("too_large", "The file is too large."), "file")
 
     @blueprint.get("/root.crt")
     def root() -> flask.Response:

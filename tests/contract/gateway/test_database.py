@@ -138,7 +138,7 @@ def test_two_admins_cannot_archive_each_other_at_once(database: Database) -> Non
 
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(archive, [(one, two), (two, one)]))
-    assert sorted(outcomes) == ["The last admin cannot be removed", "done"]
+    assert sorted(outcomes) == ["The last admin cannot be removed.", "done"]
     assert database.read(queries.has_admin)
 
 

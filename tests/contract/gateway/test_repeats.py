@@ -181,7 +181,7 @@ def test_a_bad_key_is_refused_by_name(gateway: Gateway) -> None:
         assert answer.status == 422, key
         assert {detail["field"] for detail in answer.json()["details"]} == {"Idempotency-Key"}
     twice = _raw(gateway, b"a", b"b")
-    assert (twice.status, twice.json()["error"]) == (422, "Idempotency-Key is there twice")
+    assert (twice.status, twice.json()["error"]) == (422, "Idempotency-Key must not be sent twice")
     assert gateway.ask("GET", "/account").json()["name"] == "Countersign"
     assert send(gateway, "PUT", "/account", {"name": "Acme"}, "x" * 255).status == 200
     assert send(gateway, "GET", "/account", None, "x" * 256).status == 200

@@ -92,7 +92,7 @@ def test_a_scope_is_good_for_itself_alone(scope: Scope) -> None:
             rights.check_scope(only, frozenset({other}))
         assert (refused.value.code, refused.value.message, refused.value.details) == (
             "forbidden",
-            f"This API key does not have the scope {other.value}",
+            f"This API key does not have the scope {other.value}.",
             [],
         )
 
@@ -134,13 +134,13 @@ def test_a_key_gives_what_it_has(own: Rights, given: Rights) -> None:
 @pytest.mark.parametrize(
     ("own", "given", "said"),
     [
-        (of("admin"), of("read"), "cannot give the scope read to a key, which it does not have itself"),
-        (of("admin"), of("admin", "read"), "cannot give the scope read to a key"),
-        (of("admin", "read"), WHOLE, "cannot give the scopes send, templates, webhooks and agent:send to a key"),
-        (of("admin", "read"), of("send", "templates"), "cannot give the scopes send and templates to a key"),
-        (of("admin", until=SOON), of("admin"), "expires at 2026-03-04T06:06:07.000Z and cannot give a key that"),
+        (of("admin"), of("read"), "cannot give a key the scope read: it does not have the scope itself"),
+        (of("admin"), of("admin", "read"), "cannot give a key the scope read"),
+        (of("admin", "read"), WHOLE, "cannot give a key the scopes send, templates, webhooks and agent:send"),
+        (of("admin", "read"), of("send", "templates"), "cannot give a key the scopes send and templates"),
+        (of("admin", until=SOON), of("admin"), "expires at 2026-03-04T06:06:07.000Z and cannot create a key that"),
         (of("admin", until=SOON), of("admin", until=LATER), "expires at 2026-03-04T06:06:07.000Z and cannot"),
-        (Rights(EVERY_SCOPE, SOON), WHOLE, "cannot give a key that is valid for longer"),
+        (Rights(EVERY_SCOPE, SOON), WHOLE, "cannot create a key that is valid for longer"),
     ],
 )
 def test_a_key_gives_no_more_than_it_has(own: Rights, given: Rights, said: str) -> None:
@@ -183,10 +183,15 @@ def test_a_key_is_limited(before: Rights, after: Rights) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "field", "said"),
     [
-        (of("read"), of("read", "send"), "scopes", "cannot get send: a key gets no more than it was made with"),
+        (
+            of("read"),
+            of("read", "send"),
+            "scopes",
+            "cannot get send: a key cannot get more scopes than it was made with",
+        ),
         (of("read", "send"), of("admin"), "scopes", "cannot get admin"),
-        (of("read", until=SOON), of("read", until=LATER), "expires_at", "cannot be later than it is"),
-        (of("read", until=SOON), of("read"), "expires_at", "cannot be later than it is"),
+        (of("read", until=SOON), of("read", until=LATER), "expires_at", "must not be later than it is now"),
+        (of("read", until=SOON), of("read"), "expires_at", "must not be later than it is now"),
     ],
 )
 def test_a_key_never_gets_more(before: Rights, after: Rights, field: str, said: str) -> None:

@@ -30,7 +30,7 @@ def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]
     for index, entry in enumerate(body["submissions"]):
         if str(entry.get("template_id") or template_id) != str(template_id):
             raise invalid(
-                "All submissions of one request are made from the same template",
+                "All submissions of one request must be made from the same template.",
                 f"submissions[{index}].template_id",
                 "must be that of the whole request",
             )
@@ -51,11 +51,13 @@ def addresses(body: dict[str, Any]) -> list[str]:
                 unique.setdefault(address.lower(), address)
             else:
                 field = f"emails[{index}]" if isinstance(raw, list) else "emails"
-                faults.append({"field": field, "reason": f"has what is no e-mail address: {address[:100]}"})
+                faults.append({"field": field, "reason": f"is not a valid e-mail address: {address[:100]}"})
     if faults:
         raise ServiceError("invalid", "emails are invalid", faults[:MOST])
     if not unique:
         raise invalid("emails or email is required", "emails", "is required")
     if len(unique) > MOST:
-        raise invalid(f"emails must not be more than {MOST}", "emails", f"must not be more than {MOST}")
+        raise invalid(
+            f"emails must not have more than {MOST} addresses", "emails", f"must not have more than {MOST} addresses"
+        )
     return list(unique.values())

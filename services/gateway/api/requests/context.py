@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import invalid
+from contracts.formats.model_faults import reason_of
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.bus.client import RpcClient
@@ -127,9 +128,9 @@ def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:
     try:
         return request(**values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = path(list(first["loc"]))
-        raise invalid(f"{field}: {first['msg']}", field, first["msg"]) from error
+        first = error.errors(include_url=False, include_input=False)[0]
+        field, reason = path(list(first["loc"])), reason_of(first)
+        raise invalid(f"{field} {reason}", field, reason) from error
 
 
 def actor(exchange: Exchange) -> Actor:

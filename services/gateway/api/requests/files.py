@@ -154,7 +154,7 @@ def media_type(data: bytes) -> str:
 def no_room(error: OSError) -> ServiceError:
     """A file that is on its way cannot be put aside: the machine's disk is full, or broken."""
     log.error("upload.no_room", reason=str(error))
-    return ServiceError("unavailable", "There is no room for the file at the moment, try again later")
+    return ServiceError("unavailable", "There is no room for the file at the moment. Try again later.")
 
 
 def too_large(field: str, limit: int) -> ServiceError:

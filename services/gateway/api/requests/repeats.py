@@ -155,14 +155,14 @@ def claim_key(
     same = sa.select(RepeatRow).where(RepeatRow.caller == identity.caller, RepeatRow.key_hash == identity.key_hash)
     row = session.scalars(for_update(same)).one_or_none()
     if row is None:
-        raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended, try again")
+        raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended. Try again.")
     if row.claimed_at <= oldest:
         row.fingerprint, row.request_id, row.answer, row.claimed_at = fresh.fingerprint, fresh.request_id, None, now
         return fresh, None
     if row.fingerprint != identity.fingerprint:
         raise ServiceError(
             "conflict",
-            "This Idempotency-Key was used for another request in the last 24 hours: use a new one for a new request",
+            "This Idempotency-Key was used for another request in the last 24 hours. Use a new key for a new request.",
         )
     earlier = Claim(row.caller, row.key_hash, row.fingerprint, row.request_id, row.claimed_at, fresh=False)
     return earlier, row.answer

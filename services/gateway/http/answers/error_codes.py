@@ -27,7 +27,7 @@ MEANINGS = {
     "bad_request": Meaning(
         "The request cannot be read",
         "The body is not JSON, or cannot be read",
-        "Send it right; repeating does not help",
+        "Correct the request; repeating it does not help",
     ),
     "unauthenticated": Meaning(
         "The API key is missing or not valid",
@@ -35,24 +35,26 @@ MEANINGS = {
         "Get a key from an admin",
     ),
     "forbidden": Meaning(
-        "This may not be done",
+        "Not allowed",
         "The role of the user may not do this, or the key does not have the scope that the sentence names",
         "Ask an admin, or use another key",
     ),
     "not_found": Meaning(
-        "There is no such thing",
+        "Not found",
         "There is no such record or path, or the caller may not see it; a signing link that was replaced, with `state` "
         "`replaced`, `wrong_recipient`, `delegated` or `handed_on` in `details`",
-        "Of a signing link: ask the sender",
+        "For a signing link: ask the sender for a new one",
     ),
     "method_not_allowed": Meaning(
-        "The path has other methods", "The path has other methods: header `Allow`", "Use one of those"
+        "Method not allowed",
+        "The path does not have this method; the header `Allow` lists those that it has",
+        "Use one of those",
     ),
     "timeout": Meaning("The request did not arrive in time", "The request did not arrive in time", "Send it again"),
     "conflict": Meaning(
-        "Something else was done before",
+        "The request conflicts with an earlier one",
         "The `Idempotency-Key` was used for another request, or the record was changed at the same time",
-        "A new key for a new request; else read the record and decide again",
+        "Use a new key for a new request; otherwise read the record and decide again",
     ),
     "changed_meanwhile": Meaning(
         "What is to be signed has changed",
@@ -65,36 +67,38 @@ MEANINGS = {
         "Read it again, decide again, and send the new `ETag`",
     ),
     "too_large": Meaning(
-        "Something is too large",
-        "A file or the request is over a limit of the installation; the sentence names it",
+        "The request or a file is too large",
+        "The request or a file exceeds a limit of the installation, which the sentence names",
         "Send less",
     ),
     "head_too_large": Meaning(
         "The head of the request is too large",
         "The head of the request (path and headers) is over 32 KB; the connection is closed",
-        "Send a smaller one",
+        "Send a smaller head",
     ),
     "unsupported_media_type": Meaning(
-        "The body is of another type",
-        "A form is wanted and something else was sent, or its encoding is not known",
-        "Send what the interface says",
+        "Unsupported media type",
+        "The operation does not accept a body of this type or encoding",
+        "Send a type that the interface documents",
     ),
     "invalid": Meaning(
-        "Something in the request does not hold",
-        "Something in the request does not hold; nothing was changed",
+        "The request is not valid",
+        "The request is not valid; nothing was changed",
         "`details` says what",
     ),
     "rate_limited": Meaning(
-        "Too many requests", "Too many tries, or too soon", "Wait for the seconds in `Retry-After`"
+        "Too many requests",
+        "Too many requests, or one too soon after the last",
+        "Wait for the seconds in `Retry-After`",
     ),
     "internal": Meaning(
-        "A fault of ours",
-        "A fault of ours; it is logged under `request_id`",
+        "Internal error",
+        "An error in Countersign; it is logged under `request_id`",
         "Tell the operator; repeat with the same `Idempotency-Key`",
     ),
     "unavailable": Meaning(
-        "Not available for the moment",
-        "A service does not answer in time",
+        "Not available at the moment",
+        "A service of the installation does not answer in time",
         "Repeat after `Retry-After` seconds, with the same `Idempotency-Key`",
     ),
 }

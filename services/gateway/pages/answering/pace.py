@@ -39,4 +39,4 @@ class Pace:
             seconds = max(1, round((1 - tokens) / self._per_second))
             reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
             details = [{"field": "request", "reason": reason, "retry_after": seconds, **self._limit()}]
-            raise ServiceError("rate_limited", "Too many requests, wait a moment", details)
+            raise ServiceError("rate_limited", "Too many requests. Wait a moment.", details)

@@ -38,8 +38,10 @@ def translated(message: str, details: Sequence[dict[str, Any]], section: Section
         return message, list(details)
     said = [{**detail, **_reason(detail.get("reason"), section)} for detail in details]
     whole = in_language(message, section)
-    if whole is None and details and (before := str(details[0].get("reason") or "")) and message.endswith(f" {before}"):
-        field = message.removesuffix(f" {before}")
+    before = str(details[0].get("reason") or "") if details else ""
+    plain = message if message.endswith(before) else message.removesuffix(".")
+    if whole is None and before and plain.endswith(f" {before}"):
+        field = plain.removesuffix(f" {before}")
         whole = section("field.with", field=field, reason=said[0]["reason"])
     return whole or message, said
 

@@ -21,7 +21,7 @@ class Turns:
         """Raises ServiceError("unavailable") when all turns are taken, or the visitor's share of them."""
         with self._lock:
             if self._under_way.total() >= self._size or self._under_way[visitor] >= self._share:
-                raise ServiceError("unavailable", "Too many files are being checked, try again in a moment")
+                raise ServiceError("unavailable", "Too many files are being checked. Try again in a moment.")
             self._under_way[visitor] += 1
         try:
             yield

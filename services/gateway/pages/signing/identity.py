@@ -47,7 +47,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             issuer = provider.metadata().issuer
         except IdentityFailed as failed:
             log.warning("identity.unreachable", reason=str(failed))
-            message = f"{provider.name} cannot be reached, try again in a moment"
+            message = f"{provider.name} cannot be reached. Try again in a moment."
             raise ServiceError("unavailable", message) from None
         state = new_state()
         command = submissions.identity.StartIdentityCheck(
@@ -97,7 +97,7 @@ def _must_be_open(context: PagesContext, slug: str, trusted: list[Network]) -> N
     )
     if form.state != "open":
         reason = [{"field": "state", "reason": form.state}]
-        raise ServiceError("forbidden", "This form is not open for signing", reason)
+        raise ServiceError("forbidden", "This form is not open for signing.", reason)
 
 
 def _finish(

@@ -296,7 +296,7 @@ def _must_be_open(form: submissions.form.SigningForm) -> None:
         raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.", reason)
     if form.state != "open":
         reason = [{"field": "state", "reason": form.state}]
-        raise ServiceError("conflict", "This form is not open for signing", reason)
+        raise ServiceError("conflict", "This form is not open for signing.", reason)
 
 
 def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:

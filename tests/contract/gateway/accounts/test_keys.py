@@ -246,7 +246,7 @@ def test_an_expired_key_is_refused_wherever_it_comes(gateway: Gateway, monkeypat
         answer = gateway.ask(method, path, {} if method == "POST" else None, key=made["api_key"])
         assert answer.status == 401, f"{method} {path}"
     answer = gateway.ask("GET", "/user", key=made["api_key"])
-    assert refusal(answer) == (401, "unauthenticated", "This API key has expired")
+    assert refusal(answer) == (401, "unauthenticated", "This API key has expired.")
     (listed,) = [key for key in gateway.ask("GET", "/users/1/keys").json() if key["id"] == made["id"]]
     assert listed["expires_at"] == made["expires_at"], "it is listed, to be seen and deleted"
 
@@ -362,7 +362,7 @@ def test_files_of_events_are_for_keys_that_read(gateway: Gateway) -> None:
     for method in ("GET", "HEAD"):
         assert gateway.ask(method, path, key=blind["api_key"]).status == 403
     answer = gateway.ask("GET", path, key=blind["api_key"])
-    assert refusal(answer) == (403, "forbidden", "This API key does not have the scope read")
+    assert refusal(answer) == (403, "forbidden", "This API key does not have the scope read.")
     gateway.ask("DELETE", f"/users/1/keys/{blind['id']}")
     assert gateway.ask("GET", path, key=blind["api_key"]).status == 401
 

@@ -176,7 +176,7 @@ def test_two_admins_cannot_demote_each_other_at_once(database: Database) -> None
         thread.start()
     for thread in threads:
         thread.join()
-    assert told == ["The last admin cannot get another role"]
+    assert told == ["The role of the last admin cannot be changed."]
     assert [user["role"] for user in database.read(queries.users)].count("admin") == 1
 
 

@@ -48,7 +48,7 @@ def refused_head(connection: socket.socket) -> bool:
         head.startswith(b"HTTP/1.1 431 ")
         and b"connection: close" in head
         and f"content-length: {len(body)}".encode() in head
-        and json.loads(body) == {"error": "The head of the request is larger than 32 KB", "code": "head_too_large"}
+        and json.loads(body) == {"error": "The head of the request is larger than 32 KB.", "code": "head_too_large"}
     )
 
 

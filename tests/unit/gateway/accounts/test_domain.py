@@ -27,7 +27,7 @@ def test_others_may_be_archived(user: UserState) -> None:
     [
         (ADMIN, ADMIN.id, "Cannot delete your own account"),
         (LAST_ADMIN, LAST_ADMIN.id, "Cannot delete your own account"),
-        (LAST_ADMIN, 1, "The last admin cannot be removed"),
+        (LAST_ADMIN, 1, "The last admin cannot be removed."),
     ],
 )
 def test_nobody_removes_themselves_or_the_last_admin(user: UserState, caller_id: int, message: str) -> None:

@@ -77,8 +77,8 @@ def test_the_delimiter_is_the_most_frequent_one_outside_of_quotation_marks(heade
             f"row 3 (line 3): a value is longer than {LARGEST_CELL:,}",
         ),
         (b"a\nx\nBj\xf6rn\n", "line 3 is not UTF-8"),
-        (b"\xff\xfea", "it begins as UTF-16 and is none"),
-        (b"a\nx\x00\n", "there are NUL characters"),
+        (b"\xff\xfea", "it begins with the mark of UTF-16"),
+        (b"a\nx\x00\n", "it contains NUL characters"),
         (b"PK\x03\x04 and so on", "it is a spreadsheet"),
         (b"\xd0\xcf\x11\xe0 and so on", "it is a spreadsheet"),
     ],
@@ -96,7 +96,7 @@ def test_a_file_without_rows_is_refused(data: bytes) -> None:
 def test_there_may_be_so_many_rows_and_columns_and_no_more() -> None:
     assert len(read_table(b"a\n" + b"x\n" * 3, 3).rows) == 3
     error = refused(b"a\n" + b"x\n" * 4, 3)
-    assert (error.code, error.message) == ("invalid", "The file must not have more than 3 rows")
+    assert (error.code, error.message) == ("invalid", "The file must not have more than 3 rows.")
     wide = ",".join("x" * MOST_COLUMNS).encode()
     assert len(read_table(wide + b"\n" + wide, 3).header) == MOST_COLUMNS
     assert "more than 1,000 columns" in refused(wide + b",x\nx\n").message

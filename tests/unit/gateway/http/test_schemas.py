@@ -233,10 +233,10 @@ def test_a_filter_by_time_must_be_a_point_in_time(at: str) -> None:
 def test_an_unknown_parameter_is_told_with_those_there_are() -> None:
     with pytest.raises(ServiceError) as refusal:
         arguments("users.get", b"id=7", id="5")
-    assert refusal.value.message == "Unknown query parameter id: there are none here"
+    assert refusal.value.message == "Unknown query parameter id: this operation has none"
     with pytest.raises(ServiceError) as refusal:
         arguments("webhooks.search", b"%0aa=1")
-    assert refusal.value.message == "Unknown query parameter \ufffda: known are after, before, limit"
+    assert refusal.value.message == "Unknown query parameter \ufffda: this operation has after, before, limit"
     with pytest.raises(ServiceError) as refusal:
         arguments("users.get", b"x" * 101 + b"=1", id="5")
     assert refusal.value.details[0]["field"] == "x" * 100

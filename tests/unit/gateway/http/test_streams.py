@@ -134,7 +134,7 @@ def test_each_user_has_a_few() -> None:
     assert refused.value.code == "rate_limited"
     assert refused.value.details[0] == {
         "field": "request",
-        "reason": "2 are open already",
+        "reason": "must not be repeated while 2 streams of this user are open",
         "retry_after": 30,
         "quota": 2,
         "policy": "event-streams",

@@ -190,7 +190,7 @@ def test_no_picture_of_somebody_s_values_is_kept(
     address = path(pdf, page=1, filename="page.png", fields_of=fields_of)
     refused = client.get(f"{address}?fields=true") if fields_of is None else None
     assert refused is None or refused.json["details"] == [
-        {"field": "fields", "reason": "are not known of this document"}
+        {"field": "fields", "reason": "are not known for this document"}
     ]
     answer = client.get(f"{address}?fields={'true' if fields_of else 'false'}")
     assert (answer.status_code, answer.data) == (200, b"\x89PNG drawn")

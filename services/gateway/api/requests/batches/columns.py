@@ -124,7 +124,7 @@ def understood(
         if column is not None:
             meaning = (column.role, column.path)
             if (before := seen.get(meaning)) is not None:
-                reason = "is there twice" if before == name else f"is the same as {before[:_LONGEST]}"
+                reason = "must not appear twice" if before == name else f"is the same as {before[:_LONGEST]}"
             seen[meaning] = name
         if reason is not None:
             problems.append(RowProblem(row=header_row, field=name[:_LONGEST], reason=reason))
@@ -161,7 +161,7 @@ class _Known:
             return self._of_a_field(name, rest)
         if self._by_role:
             if self._path(self._submitter, name) is not None:
-                return None, f"does not say of which role: write {self.roles[0]}.{name[:_LONGEST]}"
+                return None, f"must name its role: write {self.roles[0]}.{name[:_LONGEST]}"
             return None, self._unknown()
         return self._of_role(name, "", name)
 
@@ -181,7 +181,7 @@ class _Known:
     def _of_submission(self, name: str, rest: str) -> tuple[Column | None, str | None]:
         path = self._path(self._submission, rest)
         if path is None or path[0] == "submitters":
-            return None, "is no key of a submission that a column can hold"
+            return None, "is not a key of a submission that a column can hold"
         return Column(name, None, path), None
 
     def _of_role(self, name: str, role: str, rest: str) -> tuple[Column | None, str | None]:
@@ -199,15 +199,15 @@ class _Known:
         having = [role for role in self._roles.names if self._roles.named(role, key) is not None]
         if len(having) > 1:
             written = " or ".join(f"{role}.{name[:_LONGEST]}" for role in having)
-            return None, f"does not say of which role: write {written}"
+            return None, f"must name its role: write {written}"
         if not having:
-            return None, "is no field of the template"
+            return None, "is not a field of the template"
         return self._of_field(name, having[0], key)
 
     def _of_field(self, name: str, role: str, key: str) -> tuple[Column | None, str | None]:
         owner = role or next(iter(self._roles.names), "")
         if (field := self._roles.named(owner, key)) is None:
-            return None, f"is no field of the role {owner}"
+            return None, f"is not a field of the role {owner}"
         options = frozenset(field.options or ()) if field.type is FieldType.MULTIPLE else None
         return Column(name, role, (_VALUES, key), options), None
 
@@ -231,8 +231,8 @@ class _Known:
     def _unknown(self) -> str:
         roles = ", ".join(f"“{role}”" for role in self.roles)
         return (
-            "is no column that is known: there are external_id, email, name, phone, values.<field> and what else a submitter "
-            f"has, each with <role>. before it where there are several roles ({roles}), and submission.<key>"
+            "must be one of external_id, email, name, phone, values.<field> and the other keys of a submitter, each with "
+            f"<role>. before it where there are several roles ({roles}), or submission.<key>"
         )
 
 

@@ -19,7 +19,7 @@ def read_lines(data: bytes, most_rows: int) -> tuple[list[tuple[int, dict[str, A
     json_body.refuse_too_many_values(data)
     text = text_of(data)
     if text[:1_000].lstrip().startswith("["):
-        raise ServiceError("bad_request", "Malformed NDJSON: it is an array; write one object in each line")
+        raise ServiceError("bad_request", "Malformed NDJSON: the file holds an array. Write one object in each line.")
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -33,5 +33,5 @@ def read_lines(data: bytes, most_rows: int) -> tuple[list[tuple[int, dict[str, A
         if isinstance(value, dict):
             rows.append((number, value))
         else:
-            problems.append(RowProblem(row=number, reason="is no JSON object"))
+            problems.append(RowProblem(row=number, reason="is not a JSON object"))
     return rows, problems

@@ -46,25 +46,29 @@ def read_table(data: bytes, most_rows: int) -> Table:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) > MOST_COLUMNS:
-            raise invalid(f"The file has more than {MOST_COLUMNS:,} columns", "rows", "has too many columns")
+            raise invalid(
+                f"The file must not have more than {MOST_COLUMNS:,} columns.",
+                "rows",
+                f"must not have more than {MOST_COLUMNS:,} columns",
+            )
         if header is None:
             header, header_row = [cell.strip() for cell in cells], number
             continue
         values += sum(map(bool, cells))
         if values > MOST_CELLS:
-            raise ServiceError("too_large", f"The file holds more than {MOST_CELLS:,} values")
+            raise ServiceError("too_large", f"The file must not hold more than {MOST_CELLS:,} values.")
         if len(rows) == most_rows:
             raise too_many(most_rows)
         rows.append((number, cells + [""] * (len(header) - len(cells))))
     if header is None or not rows:
-        raise invalid("The file has no rows below its header", "rows", "is empty")
+        raise invalid("The file has no rows below its header.", "rows", "is empty")
     return Table(header, header_row, rows)
 
 
 def too_many(most_rows: int) -> ServiceError:
     """The refusal of a file with too many rows."""
     reason = f"must not have more than {most_rows:,} rows"
-    return invalid(f"The file {reason}", "rows", reason)
+    return invalid(f"The file {reason}.", "rows", reason)
 
 
 def text_of(data: bytes) -> str:
@@ -75,7 +79,7 @@ def text_of(data: bytes) -> str:
         line = data[: error.start].count(b"\n") + 1
         raise _malformed(f"line {line} is not UTF-8: save the file as “CSV UTF-8”") from None
     if "\x00" in text:
-        raise _malformed("there are NUL characters in it")
+        raise _malformed("it contains NUL characters")
     return text
 
 
@@ -87,7 +91,7 @@ def _text(data: bytes) -> str:
     try:
         return text_of(data.decode("utf-16").encode())
     except UnicodeError:
-        raise _malformed("it begins as UTF-16 and is none: save the file as “CSV UTF-8”") from None
+        raise _malformed("it begins with the mark of UTF-16 but is not UTF-16: save the file as “CSV UTF-8”") from None
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -123,4 +127,4 @@ def _delimiter(text: str) -> str:
 
 
 def _malformed(reason: str) -> ServiceError:
-    return ServiceError("bad_request", f"Malformed CSV: {reason}")
+    return ServiceError("bad_request", f"Malformed CSV: {reason}.")

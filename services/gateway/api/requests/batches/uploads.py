@@ -70,7 +70,7 @@ async def _form(request: Request) -> FormData:
         return await request.form(max_files=2, max_fields=10, max_part_size=_LARGEST_SETTINGS)
     except (MultiPartException, HTTPException) as error:
         raise ServiceError(
-            "bad_request", "The form cannot be read: send the parts settings and rows as multipart/form-data"
+            "bad_request", "The form cannot be read. Send the parts settings and rows as multipart/form-data."
         ) from error
     except OSError as error:  # large parts go to a temporary file
         raise files.no_room(error) from error

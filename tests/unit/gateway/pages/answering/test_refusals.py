@@ -50,7 +50,7 @@ def test_every_state_of_a_form_is_known() -> None:
         ("Age Wie im Ausweis.", "Wie im Ausweis.", "⟦Age: Wie im Ausweis.⟧", "Wie im Ausweis."),
         ("Form has been declined.", "declined", "⟦Form has been declined.⟧", "declined"),
         ("Something new", "something new", "Something new", "something new"),
-        ("Files may be at most 25 MB", "x", "⟦Files may be at most 25 MB⟧", "x"),
+        ("Files may be at most 25 MB.", "x", "⟦Files may be at most 25 MB.⟧", "x"),
     ],
 )
 def test_what_is_said(message: str, reason: str, said: str, because: str) -> None:
