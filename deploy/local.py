@@ -80,6 +80,8 @@ TEST_PACKAGES = [
     "webkit2gtk-driver",  # WebKit, which draws on xvfb
     "xvfb",
     "zbar-tools",  # reads QR codes off the pages
+    "hunspell",  # reads refusals, the interface and the docs for words that are none
+    "hunspell-en-gb",
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
     "unzip",  # a stranger opens the evidence with it
