@@ -80,6 +80,6 @@ def tell(error: Exception, *, as_json: bool) -> int:
     for detail in told.get("details", []):
         field, reason = str(detail.get("field") or ""), str(detail.get("reason") or "")
         if field and field != "request":  # which stands for the request as a whole
-            told_of = field if reason == str(error) else f"{field}: {reason}"
+            told_of = field if str(error) in (reason, f"{field} {reason}") else f"{field}: {reason}"
             print(f"  {plain(told_of)}", file=sys.stderr)
     return status

@@ -84,7 +84,7 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     expect(page.get_by_text("You can ask for another code in")).to_be_visible()
     code = code_in_mail(suite, "guarded@example.com")
     box.fill(f"{(int(code) + 1) % 10**6:06}")  # six digits are sent without a button
-    expect(page.get_by_role("alert")).to_have_text("This is not the code that we sent. You can try 4 more times.")
+    expect(page.get_by_role("alert")).to_have_text("This is not the code that was sent. You can try 4 more times.")
     picture(page, "code-wrong-phone")
     order = page.locator("#code-problem, #code-go").evaluate_all("found => found.map(({ id }) => id)")
     assert order == ["code-problem", "code-go"]  # not behind the phone's keyboard
@@ -162,7 +162,7 @@ def test_the_phone_is_confirmed_before_the_form_and_in_it(
     signer.sees_problem("Please enter the code that was sent to this number.")
     right = otp(phones, "+442079460999")
     code.fill(f"{(int(right) + 1) % 10**6:06}")
-    signer.sees_problem("This is not the code that we sent. You can try 4 more times.")
+    signer.sees_problem("This is not the code that was sent. You can try 4 more times.")
     picture(page, "phone-field-code-phone")
     code.fill(right)
     expect(page.get_by_text("The number is confirmed.").first).to_be_visible()

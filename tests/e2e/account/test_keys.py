@@ -44,7 +44,7 @@ def test_a_key_that_reads_is_given_nothing_to_sign_with(suite: RunningSuite) -> 
         shown += seller["slug"] in answers[1].text
     assert shown >= 5, "with the other key the same is there"
     refused = suite.call("PUT", f"/submitters/{seller['id']}", {"completed": True}, key=reads["api_key"])
-    assert (refused.status_code, refused.json()["error"]) == (403, "This API key does not have the scope send")
+    assert (refused.status_code, refused.json()["error"]) == (403, "This API key does not have the scope send.")
 
 
 def test_one_key_sends_and_another_reads_what_came_of_it(suite: RunningSuite) -> None:

@@ -71,7 +71,7 @@ def test_what_is_no_signature_or_no_file_is_refused(suite: RunningSuite, templat
     seller, buyer = send(suite, template["id"], send_email=False, order="random")
     for color in ((255, 255, 255, 255), (0, 0, 0, 255), (0, 0, 0, 0)):
         refused = attach(suite, seller["slug"], picture(color))
-        assert (refused.status_code, refused.json()["error"]) == (422, "The signature is empty"), color
+        assert (refused.status_code, refused.json()["error"]) == (422, "The signature is empty."), color
     for data, name, more in (
         (SIGNATURE[:200], "sig.png", {}),
         (b"<svg/>", "sig.svg", {}),

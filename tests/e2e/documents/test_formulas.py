@@ -102,7 +102,7 @@ def test_formulas_of_explicit_fields(suite: RunningSuite) -> None:
     (problem,) = suite.api("POST", "/templates/pdf", {"documents": [document]}, status=422)["details"]
     assert problem == {
         "field": "documents[0].fields[1].preferences.formula",
-        "reason": "names [[Nett]], which is no field",
+        "reason": "names [[Nett]], which is not a field",
     }
     copy = suite.api("POST", f"/templates/{made['id']}/clone", {})
     assert copy["fields"][1]["preferences"] == {"formula": f"[[{copy['fields'][0]['uuid']}]] * 1.2"}
@@ -111,7 +111,7 @@ def test_formulas_of_explicit_fields(suite: RunningSuite) -> None:
 def test_a_wrong_formula_is_refused_at_every_door(suite: RunningSuite, offer: dict[str, Any]) -> None:
     html = OFFER.replace("[[Ordered]]", "[[Order date]]")
     (problem,) = suite.api("POST", "/templates/html", {"html": html}, status=422)["details"]
-    assert problem["reason"] == "has a field 'Due' whose preferences.formula names [[Order date]], which is no field"
+    assert problem["reason"] == "has a field 'Due' whose preferences.formula names [[Order date]], which is not a field"
     changed = {"name": "Unit price", "preferences": {"formula": "[[Seller]]"}}
     body = {
         "template_id": offer["id"],
@@ -120,7 +120,7 @@ def test_a_wrong_formula_is_refused_at_every_door(suite: RunningSuite, offer: di
     (problem,) = suite.api("POST", "/submissions", body, status=422)["details"]
     assert problem == {
         "field": "submitters[0].fields[0].preferences.formula",
-        "reason": "names [[Seller]], which is no field",
+        "reason": "names [[Seller]], which is not a field",
     }
     body["submitters"] = [{"role": "Buyer", "email": "a@example.com", "values": {"Total": 5}}]
     (problem,) = suite.api("POST", "/submissions", body, status=422)["details"]
@@ -146,7 +146,7 @@ def test_a_table_of_cases(suite: RunningSuite, offer: dict[str, Any]) -> None:
         "Total": 0, "Limit": 0, "Due": "2026-03-02", "Says": " pieces for ",
     }  # fmt: skip
     assert suite.api("POST", f"{path}/evaluate", {}, status=422)["error"]
-    for wrong, said in [({"Cost": 1}, "names [[Cost]], which is no field"), ({"Quantity": "x"}, "must be a number")]:
+    for wrong, said in [({"Cost": 1}, "names [[Cost]], which is not a field"), ({"Quantity": "x"}, "must be a number")]:
         (problem,) = suite.api("POST", f"{path}/evaluate", {"cases": [{"values": wrong}]}, status=422)["details"]
         assert problem == {"field": f"cases[0].values.{next(iter(wrong))}", "reason": said}
     assert suite.api("GET", path) == before

@@ -130,7 +130,7 @@ def test_a_breaking_change_is_told_and_can_be_refused(suite: RunningSuite) -> No
     change = {"fields": narrowed(template["fields"])}
     refused = suite.api("PUT", path, {**change, "refuse_breaking": True}, status=422)
     assert refused["details"] == [
-        {"field": "Tenant.Pets", "reason": "is no field of this role any more"},
+        {"field": "Tenant.Pets", "reason": "is no longer a field of this role"},
         {"field": "Tenant.Flat", "reason": "no longer has the options A"},
     ]
     assert suite.api("GET", path)["fields"] == template["fields"]

@@ -176,7 +176,7 @@ def test_lines_of_json_are_sent_at_a_pace_and_the_rest_is_cancelled(sqlite_suite
     query = {"template_id": template, "rate": 1}
     batch = suite.api("POST", "/submissions/batch", data=data, headers=headers, params=query, status=202)
     assert batch["warnings"] == [
-        {"row": row, "field": "submitters[0].values.Town", "reason": "is no field of this role"} for row in (1, 2, 3)
+        {"row": row, "field": "submitters[0].values.Town", "reason": "is not a field of this role"} for row in (1, 2, 3)
     ]
     wait_until(lambda: mails_to(suite, address), what="the invitation of the first row")
     one = f"/batches/{batch['id']}"
@@ -215,5 +215,5 @@ def test_rows_that_failed_are_tried_again(sqlite_suite: RunningSuite, template: 
     assert finished(suite, batch)["counts"] == {"pending": 0, "created": 15, "failed": 0, "cancelled": 0}
     assert len(submissions_of(suite, template)) == 15
     assert suite.api("POST", f"{one}/retry", status=422)["details"] == [
-        {"field": "status", "reason": "no row has failed"}
+        {"field": "status", "reason": "has no failed row"}
     ]
