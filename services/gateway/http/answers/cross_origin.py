@@ -18,14 +18,14 @@ _SENT = (
     "If-None-Match",
     "Last-Event-ID",
     "X-Request-Id",
+    "traceparent",
+    "tracestate",
     # what agents send to /mcp
     "Authorization",
     "Mcp-Session-Id",
     "Mcp-Protocol-Version",
     "Mcp-Method",
     "Mcp-Name",
-    "traceparent",
-    "tracestate",
 )
 _READ = (
     "API-Version",
