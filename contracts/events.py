@@ -55,13 +55,14 @@ def public_data(envelope: Envelope) -> "PublicData | None":
 class PublicData(Tolerant):
     """``data`` as the receiver gets it: a Submission, Submitter or Template (contracts.types) as JSON, plus
     what the polling endpoints' access rules ask: the template with its author and whether it is shared, and who created the
-    submission."""
+    submission. ``test``: it happened in test mode; whoever asks or listens in live mode is told nothing of it."""
 
     data: dict[str, Any]
     author_id: int | None = None
     template_id: int | None = None
     shared: bool = True
     created_by_id: int | None = None
+    test: bool = False
 
 
 FORM_VIEWED = Event("submissions", "form.viewed", PublicData, public=True)
@@ -110,7 +111,8 @@ class Recipient(Tolerant):
 
 
 class MailContext(Tolerant):
-    """The data that every mail about a submission needs; the message variables are filled from it (peer facts 6.6)."""
+    """The data that every mail about a submission needs; the message variables are filled from it (peer facts 6.6). ``test``:
+    it was made in test mode, and the mail is kept for testers instead of being sent."""
 
     submission_id: int
     submission_name: str
@@ -125,6 +127,7 @@ class MailContext(Tolerant):
     sender_email: str | None = None
     reply_to: str | None = None
     parties: list[Recipient]
+    test: bool = False
 
 
 class HandedOver(Tolerant):
@@ -183,8 +186,8 @@ class CodeDue(Tolerant):
     ``method`` is ``email``, or ``phone``: then it goes to the account's phone OTP webhook, as JSON in ``phone_otp_webhook``
     (``url``, ``bearer_token``), sealed by contracts.evidence.sealed_text for the purpose PHONE_OTP_WEBHOOK. After
     ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more.
-    ``submission_id`` is None before there is a submission (shared links). ``slug`` is that of the signing link that it lets in
-    to. ``lang`` is the reader's language (BCP 47).
+    ``submission_id`` is None before there is a submission (shared links). ``test`` as in MailContext. ``slug`` is that of the
+    signing link that it lets in to. ``lang`` is the reader's language (BCP 47).
     """
 
     code_id: str
@@ -204,6 +207,7 @@ class CodeDue(Tolerant):
     lang: str | None = None
     minutes: int
     expires_at: Moment
+    test: bool = False
 
 
 class MailedFile(Tolerant):
@@ -302,13 +306,24 @@ class Erased(Tolerant):
 
     ``documents``: SHA-256 (lower-case hex) of the documents that went with it and that no other submission brought along, as
     they came and as they were prepared: what was made from them goes, too. Documents of templates are not among them. An older
-    version names none. ``public``: what receivers of webhooks and readers of the feed are told, and who may hear it; an older
+    version names none. ``forget``: it was of test mode, which was wiped: nothing at all of it is to stay, and nobody is told.
+    ``public``: what receivers of webhooks and readers of the feed are told, and who may hear it; an older
     version tells them nothing. It is numbered among the submission's public events, as the last of them. Who has forgotten it
     says so (ErasureConfirmed); who does not is asked once more (``erasure.asked``)."""
 
     submission_id: int
     documents: list[str] = Field(default_factory=list)
+    forget: bool = False
     public: PublicData | None = None
+
+
+class TestModeWiped(Tolerant):
+    """All that was made in test mode before ``at`` is removed: whoever keeps anything of it that is about no submission forgets
+    it. Submissions are removed one by one (Erased)."""
+
+    __test__ = False
+
+    at: Moment
 
 
 class ErasureConfirmed(Tolerant):
@@ -322,11 +337,12 @@ class ErasureConfirmed(Tolerant):
 
 class ErasureReceiptDue(Tolerant):
     """The receipt for an erasure is to be signed: ``text`` as it is (contracts.evidence.erasure), ``sha256`` of its bytes. It
-    holds nobody's data."""
+    holds nobody's data. ``test``: it is one of test mode, no time-stamp is bought."""
 
     submission_id: int
     sha256: str
     text: str
+    test: bool = False
 
 
 class ErasureReceiptSigned(Tolerant):
@@ -423,12 +439,14 @@ class StatementDue(Tolerant):
     """A party has completed: its statement is to be signed and kept. Asked for again it says the same.
 
     ``sealing``: nobody is left to sign, the documents are being sealed now. Whoever waits for them does not wait for the
-    signature of this statement as well: it is made once they are sealed, or a moment later.
+    signature of this statement as well: it is made once they are sealed, or a moment later. ``test``: it is one of test mode,
+    no time-stamp is bought.
     """
 
     statement: Statement
     parts: Parts = Field(default_factory=Parts)
     sealing: bool = False
+    test: bool = False
 
 
 class StatementSigned(Tolerant):
@@ -470,6 +488,7 @@ class WebhookDisabled(Tolerant):
     url: str
     reason: str
     admins: list[str]
+    test: bool = False
 
 
 class ProviderProblem(Tolerant):
@@ -518,6 +537,7 @@ SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
 STATEMENT_DUE = Event("submissions", "statement.due", StatementDue)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased, public=True)
+TEST_MODE_WIPED = Event("submissions", "test_mode.wiped", TestModeWiped)
 ERASURE_ASKED = Event("submissions", "erasure.asked", Erased)
 ERASURE_RECEIPT_DUE = Event("submissions", "erasure_receipt.due", ErasureReceiptDue)
 ERASURE_RECEIPT_SIGNED = Event("rendering", "erasure_receipt.signed", ErasureReceiptSigned)

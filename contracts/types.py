@@ -15,6 +15,8 @@ from pydantic import (
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
+    field_serializer,
+    field_validator,
     model_serializer,
 )
 
@@ -112,6 +114,7 @@ class Agent(Tolerant):
     name: str
     version: str = ""
     key_id: str | None = None
+_TEST_ROLE = "test:"
 
 
 class Actor(Tolerant):
@@ -120,7 +123,8 @@ class Actor(Tolerant):
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
     both. None where an older gateway sends none. Without ``may_act`` the key cannot send, whatever the role: whoever asks with
     it gets nothing that lets them act for a signer. ``agent``: the program that acts in the user's name, where it is one; audit
-    trails name it.
+    trails name it. ``test``: the key is one of test mode (docs/testing.md). A service that knows of no such mode would take it for
+    a live one: the role is written so that such a service refuses it.
     """
 
     user_id: int
@@ -133,6 +137,16 @@ class Actor(Tolerant):
     key_id: str | None = None
     may_act: bool = True
     agent: Agent | None = None
+    test: bool = False
+
+    @field_validator("role", mode="before")
+    @classmethod
+    def _known_role(cls, role: Any) -> Any:
+        return role.removeprefix(_TEST_ROLE) if isinstance(role, str) else role
+
+    @field_serializer("role")
+    def _told_role(self, role: Role) -> str:
+        return f"{_TEST_ROLE if self.test else ''}{role.value}"
 
 
 class Reminders(Tolerant):
@@ -371,7 +385,7 @@ class SchemaItem(Tolerant):
 
 
 class Template(Tolerant):
-    """Specification 2.2 with the keys that the peer's clients read."""
+    """Specification 2.2 with the keys that the peer's clients read. ``test``: it was made in test mode."""
 
     id: int
     slug: str
@@ -395,6 +409,7 @@ class Template(Tolerant):
     author_id: int
     author: Person | None = None
     report: list[Notice] = Field(default_factory=list)
+    test: bool = False
     created_at: Moment
     updated_at: Moment
 
@@ -517,6 +532,7 @@ class Submitter(Tolerant):
     identity_status: IdentityStatus | None = None
     identity: SignerCertificate | None = None
     acts_as: str = ActsAs.SIGNER.value
+    test: bool = False
     warnings: list[dict[str, str]] | None = None
 
 
@@ -604,7 +620,7 @@ class Submission(Tolerant):
 
     ``slug`` is None for a caller who only reads. ``erase_at``: when it is erased, because it will have been kept for as long as
     it should be; None for never, or while it has not ended. ``legal_hold``: it is not erased, by whomever, until that is taken
-    away.
+    away. ``test``: it was made in test mode, as were its submitters (docs/testing.md).
 
     ``schema`` (the documents) and ``report`` (what was changed or skipped in them) come with the answer that creates a one-off
     submission only, as do ``fields`` there.
@@ -631,6 +647,7 @@ class Submission(Tolerant):
     archived_at: Moment | None = None
     erase_at: Moment | None = None
     legal_hold: bool = False
+    test: bool = False
     created_at: Moment
     updated_at: Moment
     completed_at: Moment | None = None
@@ -698,7 +715,7 @@ class FormerSecret(Tolerant):
 
 class Webhook(Tolerant):
     """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers, as do
-    ``former_signing_secrets`` for a time."""
+    ``former_signing_secrets`` for a time. ``test``: it is told what happens in test mode, and nothing else."""
 
     id: int
     url: str
@@ -707,6 +724,7 @@ class Webhook(Tolerant):
     signing_secret: str
     former_signing_secrets: list[FormerSecret] = Field(default_factory=list)
     disabled_at: Moment | None = None
+    test: bool = False
     created_at: Moment
     updated_at: Moment
 

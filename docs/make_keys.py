@@ -11,10 +11,10 @@ PAGE = Path(__file__).parent / "keys.md"
 BEGINNING, END = "<!-- scopes -->\n", "<!-- /scopes -->\n"
 MEANINGS = {
     Scope.READ: "look at templates, submissions, documents, evidence and events; open links in events; merge and verify files",
-    Scope.SEND: "make, change, delete submissions, and act for signers as the API can",
+    Scope.SEND: "make, change, delete submissions, act for signers as the API can, and read their mails in test mode",
     Scope.TEMPLATES: "make, change, delete templates",
     Scope.WEBHOOKS: "manage webhooks, and so be told everything that happens",
-    Scope.ADMIN: "manage users, their keys and the account",
+    Scope.ADMIN: "manage users, their keys, the account and test mode",
     Scope.AGENT_SEND: "let an agent send without a person's confirming ([mcp.md](mcp.md)); nothing in the REST API",
 }
 AT_MCP = "`send_submission` and `remind_signer` of `/mcp`"
@@ -42,9 +42,11 @@ def _operations(word: str) -> str:
 
 
 def _line(operation: Operation) -> str:
-    """A line of the table, with the roles where they are not all."""
+    """A line of the table, with the roles where they are not all, and the mode where it is not for both."""
     roles = [role.value for role in Role if role in operation.roles]
-    who = "" if len(roles) == len(Role) else f" ({', '.join(roles)})"
+    only = [f"{operation.mode} keys only"] if operation.mode else []
+    told = [*([] if len(roles) == len(Role) else roles), *only]
+    who = f" ({', '.join(told)})" if told else ""
     return f"`{operation.method.upper()} {operation.path}`{who}"
 
 

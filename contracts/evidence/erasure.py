@@ -14,8 +14,9 @@ from contracts.evidence.statements import LineReference
 from contracts.types import Moment, Tolerant
 
 VERSION = 1
-REQUEST, RETENTION = "request", "retention"
-"""Why: somebody asked for it, or it had been kept for as long as it should be."""
+REQUEST, RETENTION, TEST_MODE = "request", "retention", "test_mode"
+"""Why: somebody asked for it, it had been kept for as long as it should be, or test mode was wiped, for which there is no
+receipt."""
 
 FILES = "files"
 PARTS = ("submissions", FILES, "notifications", "rendering", "webhooks")

@@ -63,6 +63,11 @@ def page_footer(account: Account, submission_slug: str) -> str:
     return words_of(account)("number", number=document_id(submission_slug))
 
 
+def mark_of_test(account: Account) -> str:
+    """What every page of a document of test mode says."""
+    return words_of(account)("test_mark")
+
+
 def words_of(account: Account) -> "Section":
     """Return what documents say that nobody has written: in the account's language, as the audit trail."""
     # Babel reads files the first time, which most documents do not need.

@@ -7,9 +7,10 @@ from contracts.types import Moment, Page, PageRequest, Tolerant
 
 
 class ListMails(PageRequest):
-    """List mails, ordered by id; the page reverses them."""
+    """List mails, ordered by id; the page reverses them. ``test``: those of test mode, or all others; None: both."""
 
     submission_id: int | None = None
+    test: bool | None = None
 
 
 class Mail(Tolerant):
@@ -28,7 +29,10 @@ class Mail(Tolerant):
 
 
 class GetMail(Tolerant):
+    """``test``: only if it is one of test mode, which are there also where mails are sent."""
+
     id: int
+    test: bool | None = None
 
 
 class MailAttachment(Tolerant):
@@ -38,7 +42,7 @@ class MailAttachment(Tolerant):
 
 
 class MailText(Mail):
-    """A mail with its bodies, for the local mail page (only when no SMTP server is configured)."""
+    """A mail with its bodies, for the local mail page (when no SMTP server is configured), and of test mode."""
 
     text: str
     html: str
@@ -64,11 +68,12 @@ class PhoneMessage(Tolerant):
 
 class FindRecipient(Tolerant):
     """Find the submissions about which mails were written to this address: those with an id above ``after``, the lowest
-    first."""
+    first. ``test`` as of ListMails."""
 
     email: str
     after: int = 0
     limit: int = Field(default=10, ge=1, le=100)
+    test: bool | None = None
 
 
 class FoundRecipient(Tolerant):
@@ -77,12 +82,14 @@ class FoundRecipient(Tolerant):
 
 class DescribeRecipient(Tolerant):
     """What was written to a person about these submissions: to their address by mail, to the phones of the parties that they
-    are (``submitter_ids``). ``others``: also mails that are about no submission, the latest ``MOST_OTHERS`` of them."""
+    are (``submitter_ids``). ``others``: also mails that are about no submission, the latest ``MOST_OTHERS`` of them. ``test``
+    as of ListMails."""
 
     email: str
     submission_ids: list[int] = Field(max_length=200)
     submitter_ids: list[int] = Field(default_factory=list)
     others: bool = False
+    test: bool | None = None
 
 
 MOST_OTHERS = 1_000
@@ -109,6 +116,7 @@ class WrittenMessages(Tolerant):
 
 LIST = Rpc("notifications", "list", ListMails, Page[Mail])
 GET = Rpc("notifications", "get", GetMail, MailText)
+TEST_MAILS = Rpc("notifications", "test_mails", ListMails, Page[MailText])
 LIST_PHONE_MESSAGES = Rpc("notifications", "list_phone_messages", ListMails, Page[PhoneMessage])
 FIND_RECIPIENT = Rpc("notifications", "find_recipient", FindRecipient, FoundRecipient, timeout=60)
 RECIPIENT = Rpc("notifications", "recipient", DescribeRecipient, WrittenMessages, timeout=30)

@@ -267,7 +267,8 @@ class TrailEvent(Tolerant):
 
 class FillRequest(Tolerant):
     """Documents with values; what becomes of it (a draft or sealed files) is the caller's choice. ``mark`` stands at the head
-    of every page, empty for none; documents are never sealed with one."""
+    of every page, empty for none; documents are sealed with one in test mode only. ``test``: they are of test mode, every page
+    says so (``contracts.fields.paper.mark_of_test``), and nothing is bought for them."""
 
     submission_id: int
     submission_slug: str
@@ -280,6 +281,7 @@ class FillRequest(Tolerant):
     notes: list[SignatureNote] = Field(default_factory=list)
     base_url: str = ""
     mark: str = ""
+    test: bool = False
 
 
 class FillCopy(FillRequest):
@@ -426,11 +428,12 @@ class Drafts(Tolerant):
 
 class Combine(Tolerant):
     """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents). A refusal's details name
-    the file at fault, such as ``files[1]``."""
+    the file at fault, such as ``files[1]``. ``test``: they are of test mode, no time-stamp is bought."""
 
     files: list[BlobRef]
     seal: bool = False
     name: str = "merged"
+    test: bool = False
 
 
 class Combined(Tolerant):

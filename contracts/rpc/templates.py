@@ -270,7 +270,8 @@ class GetSharedLink(Tolerant):
 
 
 class TemplateSnapshot(Tolerant):
-    """All that a submission needs of a template, copied so that later edits never touch signing."""
+    """All that a submission needs of a template, copied so that later edits never touch signing. ``test``: it was made in test
+    mode, and so is all that is made from it."""
 
     id: int
     name: str
@@ -284,6 +285,7 @@ class TemplateSnapshot(Tolerant):
     fields: list[FieldDefinition]
     documents: list[StoredDocument]
     preferences: dict[str, Any] = Field(default_factory=dict)
+    test: bool = False
     created_at: Moment
     updated_at: Moment
 

@@ -1,4 +1,4 @@
-"""``countersign keys``: a new API key for an admin who has lost theirs, from the database alone."""
+"""``countersign keys``: a new API key for an admin who has lost theirs, or a test key, from the database alone."""
 
 import sys
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from contracts.runtime.monitoring import observe
 from contracts.types import Role
 from deploy.suite import ADMIN_KEY_FILE, write_secret
 from services.gateway.accounts import commands, keys, queries
+from services.gateway.rights import Rights
 from services.gateway.settings import Settings
 
 
@@ -41,6 +42,23 @@ def renew(email: str) -> int:
             key = keys.new_api_key()
             database.write(commands.rotate_api_key, user.user_id, ring.seal(key), now())
             _keep(settings.var_dir, ring, before, key)
+    except ServiceError as error:
+        return _not_done(error.message)
+    print(key)
+    return 0
+
+
+def make_test_key(email: str) -> int:
+    """Give this admin a test key with all scopes beside their other keys, and print it. 0 when it was done, else 1."""
+    try:
+        with _opened() as (settings, database):
+            user = database.read(queries.active_actor_with, email)
+            if user is None or user.role is not Role.ADMIN:
+                admins = ", ".join(database.read(queries.admins))
+                return _not_done(f"no admin has the address {email}; there are: {admins or 'none'}")
+            ring = keys.KeyRing(settings.key_encryption_secret.get_secret_value())
+            key = keys.new_api_key()
+            database.write(commands.create_key, user.user_id, ring.hash(key), "Test key", Rights(test=True), now())
     except ServiceError as error:
         return _not_done(error.message)
     print(key)

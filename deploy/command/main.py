@@ -258,11 +258,14 @@ def _accept_differences(arguments: list[str]) -> int:
 def _keys(arguments: list[str]) -> int:
     parser = _parser("keys", COMMANDS["keys"].help + ". Without an address it lists the admins.")
     parser.add_argument("email", nargs="?", metavar="EMAIL", help="the admin's address; their old key is dead at once")
-    email = parser.parse_args(arguments).email
+    parser.add_argument("--test", action="store_true", help="a key for test mode beside the others, which stay")
+    chosen = parser.parse_args(arguments)
     _use_settings()
     from deploy.command import keys
 
-    return keys.list_admins() if email is None else keys.renew(email)
+    if chosen.email is None:
+        return keys.list_admins()
+    return keys.make_test_key(chosen.email) if chosen.test else keys.renew(chosen.email)
 
 
 def _verify(arguments: list[str]) -> int:
@@ -333,7 +336,7 @@ COMMANDS = {
         "[SERVICE...]", "print the settings, and try everything that a service depends on", _of_services("check")
     ),
     "migrate": Command("[SERVICE...]", "bring databases and queues to this version", _of_services("migrate")),
-    "keys": Command("[EMAIL]", "give an admin a new API key", _keys),
+    "keys": Command("[--test] [EMAIL]", "give an admin a new API key, or one for test mode", _keys),
     "stuck": Command("[--json] [SERVICE...]", "say which work does not go on, and why", _stuck),
     "retry": Command("[SERVICE [WORK [NUMBER...]]]", "have work that was given up tried again", _retry),
     "parked": Command("list | requeue QUEUE | drop QUEUE", "see to events that were given up", _parked),

@@ -169,6 +169,7 @@ def _api(
             authenticator,
             {operation.id: operation.roles for operation in operations},
             {operation.id: operation.scopes for operation in operations},
+            {operation.id: operation.mode for operation in operations},
             networks(context.settings.trusted_proxies),
         ),
     )

@@ -24,19 +24,29 @@ class Scope(StrEnum):
 
 
 EVERY_SCOPE = frozenset(Scope)
+_TEST = "test:"
+
+
+class Mode(StrEnum):
+    """The keys that an operation is for, where it is not for all (``x-mode``)."""
+
+    LIVE = "live"
+    TEST = "test"
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The scopes of a key, and from when on it is refused (None: never). By default all there is."""
+    """The scopes of a key, and from when on it is refused (None: never). By default all there is. ``test``: they hold in test
+    mode only."""
 
     scopes: frozenset[Scope] = EVERY_SCOPE
     expires_at: datetime | None = None
+    test: bool = False
 
     @property
     def lasts_as_admin(self) -> bool:
         """Tell whether keys can be managed with it, now and later."""
-        return Scope.ADMIN in self.scopes and self.expires_at is None
+        return Scope.ADMIN in self.scopes and self.expires_at is None and not self.test
 
     def expired(self, now: datetime) -> bool:
         """Tell whether the key is refused at ``now``."""
@@ -74,6 +84,28 @@ def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
     return frozenset(Scope(word) for word in words if word in known)
 
 
+def stored(rights: Rights) -> str:
+    """Scopes and mode as one text. The scopes of a test key are words that a version without test mode does not know: there
+    the key may do nothing."""
+    return " ".join(f"{_TEST if rights.test else ''}{word}" for word in in_words(rights.scopes))
+
+
+def read_stored(text: str, expires_at: datetime | None) -> Rights:
+    """Read what ``stored`` has written."""
+    words = text.split()
+    test = any(word.startswith(_TEST) for word in words)
+    scopes = [word.removeprefix(_TEST) for word in words if word.startswith(_TEST)] if test else words
+    return Rights(read_scopes(scopes), expires_at, test)
+
+
+def check_mode(rights: Rights, mode: Mode | None) -> None:
+    """Raises ServiceError("forbidden") when an operation is for keys of the other mode; None: it is for both."""
+    if mode is Mode.LIVE and rights.test:
+        raise ServiceError("forbidden", "This takes a live API key: a test key changes nothing that live mode uses")
+    if mode is Mode.TEST and not rights.test:
+        raise ServiceError("forbidden", "This takes a test API key: it is about test mode only")
+
+
 def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
     """Raises ServiceError("forbidden") unless the key has one of the scopes; without any nobody has."""
     if not rights.scopes & one_of:
@@ -82,6 +114,8 @@ def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
 
 def check_giving(own: Rights, given: Rights) -> None:
     """Raises ServiceError("forbidden") when somebody whose key has the rights ``own`` gives out a key with more."""
+    if own.test and not given.test:
+        raise ServiceError("forbidden", "A test key cannot give a live key")
     if lacking := given.scopes - own.scopes:
         which = "the scopes" if len(lacking) > 1 else "the scope"
         raise ServiceError(

@@ -6,7 +6,16 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT, MAILS_ERASED, Admins, ErasureConfirmed, Event, LinkReplaced
+from contracts.events import (
+    MAIL_FAILED,
+    MAIL_SENT,
+    MAILS_ERASED,
+    Admins,
+    ErasureConfirmed,
+    Event,
+    LinkReplaced,
+    TestModeWiped,
+)
 from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import for_update, insert_into
@@ -31,8 +40,10 @@ def accept(
     submission_id: int | None = None,
     invitation_id: str | None = None,
     resend_after: timedelta = timedelta(0),
+    test: bool = False,
 ) -> None:
-    """Write one row for each mail, once, however often the fact is told. Nothing for a submission that was erased."""
+    """Write one row for each mail, once, however often the fact is told. Nothing for a submission that was erased. ``test``: it
+    is about what was made in test mode."""
     if not first_time(session, handler, event_id):
         return
     if submission_id is not None and locked_submission(session, submission_id).erased_at is not None:
@@ -46,7 +57,7 @@ def accept(
             log.warning("mail.not_sent_again", submission_id=submission_id, reason="sent to this address a moment ago")
             continue
         row = _row(mail, submission_id, invitation_id, sender, now)
-        row.file_kept = kept_in_folder
+        row.file_kept, row.test = kept_in_folder, test
         session.add(row)
         session.flush()
 
@@ -99,6 +110,7 @@ def file_is_gone(session: Session, mail_ids: Sequence[int], now: datetime) -> No
     """The files of these erased mails have been removed from the mail folder."""
     erased = sa.update(MailRow).where(MailRow.id.in_(mail_ids), MailRow.erased_at.is_not(None))
     session.execute(erased.values(file_kept=False))
+    _drop_tests(session, MailRow.submission_id.is_(None))
     of_them = sa.select(MailRow.submission_id).where(MailRow.id.in_(mail_ids))
     untold = sa.select(SubmissionRow).where(SubmissionRow.id.in_(of_them), SubmissionRow.erasure_untold)
     for submission in session.scalars(for_update(untold.order_by(SubmissionRow.id))):
@@ -117,12 +129,34 @@ def _tell_erased(session: Session, submission: SubmissionRow, now: datetime) -> 
     confirmed = ErasureConfirmed(submission_id=submission.id, at=now, deleted=deleted)
     # Not the submission's own subject: what was told of that is forgotten.
     emit(session, MAILS_ERASED, confirmed, subject=f"erasure:{submission.id}")
+    _drop_tests(session, MailRow.submission_id == submission.id)
+    session.execute(
+        sa.delete(PhoneMessageRow).where(PhoneMessageRow.submission_id == submission.id, PhoneMessageRow.test)
+    )
+
+
+def wipe_test_mode(session: Session, event_id: str, wiped: TestModeWiped, now: datetime) -> None:
+    """Forget the mails of test mode that are about no submission; those about one go with it."""
+    if not first_time(session, "test_mode", event_id):
+        return
+    alone = (MailRow.test, MailRow.submission_id.is_(None), MailRow.created_at <= wiped.at)
+    for row in session.scalars(for_update(sa.select(MailRow).where(*alone, MailRow.erased_at.is_(None)))):
+        _forget(row, now)
+    session.flush()
+    _drop_tests(session, MailRow.submission_id.is_(None))
+    scrubbing.ask(session)
+
+
+def _drop_tests(session: Session, which: sa.ColumnElement[bool]) -> None:
+    """Of erased mails of test mode nothing stays, once no file of theirs does."""
+    gone = (which, MailRow.test, MailRow.erased_at.is_not(None), MailRow.file_kept.is_(False))
+    session.execute(sa.delete(MailRow).where(*gone))
 
 
 def mark_sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_content: bool) -> None:
-    """The mail left. Its content is kept only where it is shown (the local mail page): it holds signing links."""
+    """The mail left. Its content is kept only where it is shown (the local mail page, test mode): it holds signing links."""
     row.answer = answer
-    if not keep_content:
+    if not keep_content and not row.test:
         row.text = row.html = ""
         row.links, row.files, row.unattached = [], [], None
         row.logo = row.first_page = None

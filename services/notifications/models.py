@@ -16,6 +16,7 @@ class Base(DeclarativeBase):
 
 _DUE = sa.text("state = 'due'")
 _ERASED = sa.text("erased_at IS NOT NULL AND file_kept")
+_TEST = sa.text("test")
 
 
 class SubmissionRow(Base):
@@ -54,7 +55,8 @@ class OutgoingRow(DueRow, Traced):
 
     ``key`` says what it is, so that the same fact told twice makes one row. ``answer`` is the mail server's or the provider's
     last one. After ``expires_at`` it is not sent any more. ``link_digest`` is that of the signing link in it
-    (``replaced_links``). ``erased_at``: address and content are gone.
+    (``replaced_links``). ``test``: it is of test mode, and is kept for testers instead of being sent. ``erased_at``: address
+    and content are gone.
     """
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
@@ -68,6 +70,7 @@ class OutgoingRow(DueRow, Traced):
     answer: Mapped[str | None] = mapped_column(sa.Text)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     link_digest: Mapped[str | None] = mapped_column(sa.Text)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
@@ -102,6 +105,7 @@ class MailRow(OutgoingRow, Base):
     __table_args__ = (
         sa.Index("ix_mails_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
         sa.Index("ix_mails_submission", "submission_id", "id"),
+        sa.Index("ix_mails_test", "id", sqlite_where=_TEST, postgresql_where=_TEST),
         sa.Index("ix_mails_erased", "id", sqlite_where=_ERASED, postgresql_where=_ERASED),
         {"sqlite_autoincrement": True},
     )
@@ -123,5 +127,6 @@ class PhoneMessageRow(OutgoingRow, Base):
     __table_args__ = (
         sa.Index("ix_phone_messages_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
         sa.Index("ix_phone_messages_submission", "submission_id", "id"),
+        sa.Index("ix_phone_messages_test", "id", sqlite_where=_TEST, postgresql_where=_TEST),
         {"sqlite_autoincrement": True},
     )

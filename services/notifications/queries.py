@@ -53,6 +53,7 @@ def _page(session: Session, model: Any, request: rpc.ListMails) -> tuple[list[An
     mine: list[sa.ColumnElement[bool]] = [model.erased_at.is_(None)]
     if request.submission_id is not None:
         mine.append(model.submission_id == stored_id(request.submission_id))
+    mine += _of_mode(model, request)
     rows = page(session, request, [Listing(model.__table__, exact=mine)], sa.select(model))
     shown = [row for (row,) in rows]
     return shown, Pagination.of([row.id for row in shown])
@@ -62,13 +63,11 @@ def recipient(session: Session, request: rpc.FindRecipient) -> rpc.FoundRecipien
     """List the submissions about which somebody was written to at this address."""
     found, after, wanted = list[int](), request.after, mailbox(request.email)
     while len(found) < request.limit:
-        candidates = (
-            sa.select(MailRow.submission_id).where(MailRow.submission_id > after, *_to(request.email)).distinct()
-        )
+        candidates = sa.select(MailRow.submission_id).where(MailRow.submission_id > after, *_to(request)).distinct()
         of_some = session.scalars(candidates.order_by(MailRow.submission_id).limit(_AT_ONCE))
         numbers = [number for number in of_some if number is not None]
         addresses = sa.select(MailRow.submission_id, MailRow.to_address).where(MailRow.submission_id.in_(numbers))
-        rows = session.execute(addresses.where(*_to(request.email)))
+        rows = session.execute(addresses.where(*_to(request)))
         written_to = {number for number, address in rows if mailbox(address) == wanted}
         found += [number for number in numbers if number in written_to]
         if len(numbers) < _AT_ONCE:
@@ -79,7 +78,7 @@ def recipient(session: Session, request: rpc.FindRecipient) -> rpc.FoundRecipien
 
 def written(session: Session, request: rpc.DescribeRecipient) -> rpc.WrittenMessages:
     """What was written to a person about submissions, and the latest of what is about none."""
-    to_them = sa.select(MailRow).where(*_to(request.email))
+    to_them = sa.select(MailRow).where(*_to(request))
     mails_found = list(session.scalars(to_them.where(MailRow.submission_id.in_(request.submission_ids))))
     if request.others:
         latest = to_them.where(MailRow.submission_id.is_(None)).order_by(MailRow.id.desc())
@@ -88,6 +87,7 @@ def written(session: Session, request: rpc.DescribeRecipient) -> rpc.WrittenMess
         PhoneMessageRow.erased_at.is_(None),
         PhoneMessageRow.submission_id.in_(request.submission_ids),
         PhoneMessageRow.submitter_id.in_(request.submitter_ids),
+        *_of_mode(PhoneMessageRow, request),
     )
     wanted = mailbox(request.email)
     messages = [
@@ -97,9 +97,15 @@ def written(session: Session, request: rpc.DescribeRecipient) -> rpc.WrittenMess
     return rpc.WrittenMessages(data=sorted(messages, key=lambda message: message.created_at))
 
 
-def _to(email: str) -> tuple[sa.ColumnElement[bool], ...]:
+def _to(request: rpc.FindRecipient | rpc.DescribeRecipient) -> tuple[sa.ColumnElement[bool], ...]:
     """Say which mails may be to this address: what its case makes of letters beyond ASCII is compared afterwards."""
-    return MailRow.erased_at.is_(None), MailRow.to_address.ilike(like_pattern(email), escape=LIKE_ESCAPE)
+    to_them = MailRow.to_address.ilike(like_pattern(request.email), escape=LIKE_ESCAPE)
+    return MailRow.erased_at.is_(None), to_them, *_of_mode(MailRow, request)
+
+
+def _of_mode(model: Any, request: Any) -> tuple[sa.ColumnElement[bool], ...]:
+    """The condition that a message is of the mode that is asked for, if one is."""
+    return () if request.test is None else (model.test.is_(request.test),)
 
 
 def _written(channel: str, row: MailRow | PhoneMessageRow, to: str, subject: str | None = None) -> rpc.WrittenMessage:
@@ -118,8 +124,18 @@ def _written(channel: str, row: MailRow | PhoneMessageRow, to: str, subject: str
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
     """One mail with its content, for the local mail page."""
     row = session.get(MailRow, request.id) if 0 < request.id <= LARGEST_ID else None
-    if row is None or row.erased_at is not None:
+    if row is None or row.erased_at is not None or (request.test is not None and row.test != request.test):
         raise not_found("Mail")
+    return _with_content(row)
+
+
+def mails_of_tests(session: Session, request: rpc.ListMails) -> Page[rpc.MailText]:
+    """A page of the mails of test mode with their content, ids ascending."""
+    rows, pagination = _page(session, MailRow, request.model_copy(update={"test": True}))
+    return Page(data=[_with_content(row) for row in rows], pagination=pagination)
+
+
+def _with_content(row: MailRow) -> rpc.MailText:
     files = [MailedFile.model_validate(attachment) for attachment in row.files]
     attachments = [
         rpc.MailAttachment(

@@ -29,47 +29,71 @@ class NotificationsService:
     @subscribes(events.INVITATION_DUE)
     def on_invitation_due(self, envelope: Envelope, data: events.InvitationDue) -> None:
         mails = composing.invitations(data)
-        self._accept("invitation_due", envelope, mails, data.context.submission_id, data.invitation_id)
+        self._accept(
+            "invitation_due", envelope, mails, data.context.submission_id, data.invitation_id, data.context.test
+        )
 
     @subscribes(events.REMINDER_DUE)
     def on_reminder_due(self, envelope: Envelope, data: events.ReminderDue) -> None:
-        self._accept("reminder_due", envelope, composing.reminders(data), data.context.submission_id)
+        self._accept(
+            "reminder_due", envelope, composing.reminders(data), data.context.submission_id, test=data.context.test
+        )
 
     @subscribes(events.SENT_COPY_MAILS_DUE)
     def on_sent_copy_mails_due(self, envelope: Envelope, data: events.SentCopyMails) -> None:
         mails = composing.sent_copies(data, self.context.settings.mail_attachment_bytes)
-        self._accept("sent_copy_mails_due", envelope, mails, data.context.submission_id)
+        self._accept("sent_copy_mails_due", envelope, mails, data.context.submission_id, test=data.context.test)
 
     @subscribes(events.COMPLETION_MAILS_DUE)
     def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
         mails = composing.completions(data, self.context.settings.mail_attachment_bytes)
-        self._accept("completion_mails_due", envelope, mails, data.context.submission_id)
+        self._accept("completion_mails_due", envelope, mails, data.context.submission_id, test=data.context.test)
 
     @subscribes(events.DECLINE_MAIL_DUE)
     def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
-        self._accept("decline_mail_due", envelope, composing.declines(data), data.context.submission_id)
+        self._accept(
+            "decline_mail_due", envelope, composing.declines(data), data.context.submission_id, test=data.context.test
+        )
 
     @subscribes(events.WRONG_RECIPIENT_MAIL_DUE)
     def on_wrong_recipient_mail_due(self, envelope: Envelope, data: events.WrongRecipientMail) -> None:
         mails = composing.wrong_recipients(envelope.id, data)
-        self._accept("wrong_recipient_mail_due", envelope, mails, data.context.submission_id)
+        self._accept("wrong_recipient_mail_due", envelope, mails, data.context.submission_id, test=data.context.test)
 
     @subscribes(events.DELEGATED_MAIL_DUE)
     def on_delegated_mail_due(self, envelope: Envelope, data: events.DelegatedMail) -> None:
         mails = composing.delegations(envelope.id, data)
-        self._accept("delegated_mail_due", envelope, mails, data.context.submission_id)
+        self._accept("delegated_mail_due", envelope, mails, data.context.submission_id, test=data.context.test)
 
     @subscribes(events.RETURNED_MAIL_DUE)
     def on_returned_mail_due(self, envelope: Envelope, data: events.ReturnedMail) -> None:
-        self._accept("returned_mail_due", envelope, composing.returns(envelope.id, data), data.context.submission_id)
+        self._accept(
+            "returned_mail_due",
+            envelope,
+            composing.returns(envelope.id, data),
+            data.context.submission_id,
+            test=data.context.test,
+        )
 
     @subscribes(events.LINK_MAIL_DUE)
     def on_link_mail_due(self, envelope: Envelope, data: events.LinkMail) -> None:
-        self._accept("link_mail_due", envelope, composing.links(envelope.id, data), data.context.submission_id)
+        self._accept(
+            "link_mail_due",
+            envelope,
+            composing.links(envelope.id, data),
+            data.context.submission_id,
+            test=data.context.test,
+        )
 
     @subscribes(events.QUESTION_MAIL_DUE)
     def on_question_mail_due(self, envelope: Envelope, data: events.QuestionMail) -> None:
-        self._accept("question_mail_due", envelope, composing.questions(envelope.id, data), data.context.submission_id)
+        self._accept(
+            "question_mail_due",
+            envelope,
+            composing.questions(envelope.id, data),
+            data.context.submission_id,
+            test=data.context.test,
+        )
 
     @subscribes(events.LINK_REPLACED)
     def on_link_replaced(self, envelope: Envelope, data: events.LinkReplaced) -> None:
@@ -81,7 +105,7 @@ class NotificationsService:
             self.context.database.write(phone_messages.accept_code, envelope.id, data, now())
             return
         mails = composing.one_time_codes(data, self.context.settings.link_secret.get_secret_value())
-        self._accept("code_due", envelope, mails, data.submission_id)
+        self._accept("code_due", envelope, mails, data.submission_id, test=data.test)
 
     @subscribes(events.SMS_DUE)
     def on_sms_due(self, envelope: Envelope, data: events.SmsDue) -> None:
@@ -91,7 +115,7 @@ class NotificationsService:
     @subscribes(events.WEBHOOK_DISABLED)
     def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
         mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)
-        self._accept("webhook_disabled", envelope, mails)
+        self._accept("webhook_disabled", envelope, mails, test=data.test)
 
     @subscribes(events.PROVIDER_PROBLEM_DUE)
     def on_provider_problem_due(self, envelope: Envelope, data: events.ProviderProblem) -> None:
@@ -112,6 +136,10 @@ class NotificationsService:
     def on_submission_erased(self, envelope: Envelope, data: events.Erased) -> None:
         self._erase(envelope, data)
 
+    @subscribes(events.TEST_MODE_WIPED)
+    def on_test_mode_wiped(self, envelope: Envelope, data: events.TestModeWiped) -> None:
+        self.context.database.write(commands.wipe_test_mode, envelope.id, data, now())
+
     @subscribes(events.ERASURE_ASKED)
     def on_erasure_asked(self, envelope: Envelope, data: events.Erased) -> None:
         self._erase(envelope, data)
@@ -128,11 +156,15 @@ class NotificationsService:
     @handles(rpc.GET)
     def get(self, request: rpc.GetMail) -> rpc.MailText:
         """Mails hold signing links: they are shown only where they are kept instead of sent."""
-        if self.context.settings.server is not None:
+        if self.context.settings.server is not None and not request.test:
             raise not_found("Mail")
         mail = self.context.database.read(queries.mail, request)
         pictures = inline_pictures.data(self.context.blobs, self.context.database.read(queries.pictures, request.id))
         return mail.model_copy(update={"html": inline_pictures.within(mail.html, pictures)})
+
+    @handles(rpc.TEST_MAILS)
+    def test_mails(self, request: rpc.ListMails) -> Page[rpc.MailText]:
+        return self.context.database.read(queries.mails_of_tests, request)
 
     @handles(rpc.LIST_PHONE_MESSAGES)
     def list_phone_messages(self, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:
@@ -163,6 +195,7 @@ class NotificationsService:
         mails: Sequence[Mail],
         submission_id: int | None = None,
         invitation_id: str | None = None,
+        test: bool = False,
     ) -> None:
         settings = self.context.settings
         self.context.database.write(
@@ -176,4 +209,5 @@ class NotificationsService:
             submission_id=submission_id,
             invitation_id=invitation_id,
             resend_after=timedelta(seconds=settings.mail_resend_seconds),
+            test=test,
         )

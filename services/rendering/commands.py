@@ -154,6 +154,7 @@ def take_on_statement(session: Session, due: StatementDue, now: datetime, reques
         "request_id": request_id,
         "statement": stated.model_dump(mode="json"),
         "parts": due.parts.model_dump(mode="json"),
+        "test": due.test,
         "created_at": now,
         "next_attempt_at": now + AFTER_SEALING if due.sealing else now,
         "state": "due",

@@ -318,7 +318,7 @@ class StatementRow(DueRow, Traced, Base):
 
     None is ever replaced: a second one of the same completion stands beside the first. ``parts`` are there until the submission
     is sealed. ``signed`` (a SignedStatement) says where it is kept. ``erased_at``: the submission was erased; what an attempt
-    still writes is removed, then the row.
+    still writes is removed, then the row. ``test``: it gets no time-stamp.
     """
 
     __tablename__ = "statements"
@@ -331,6 +331,7 @@ class StatementRow(DueRow, Traced, Base):
     statement: Mapped[dict[str, Any] | None] = mapped_column(Json)
     parts: Mapped[dict[str, Any] | None] = mapped_column(Json)
     signed: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -367,7 +368,8 @@ class ErasureRow(Base):
 
 
 class ErasureReceipt(DueRow, Base):
-    """A receipt (contracts.evidence.erasure) that is to be signed, named by the SHA-256 of its bytes."""
+    """A receipt (contracts.evidence.erasure) that is to be signed, named by the SHA-256 of its bytes. ``test``: it gets no
+    time-stamp."""
 
     __tablename__ = "erasure_receipts"
 
@@ -375,6 +377,7 @@ class ErasureReceipt(DueRow, Base):
     sha256: Mapped[str] = mapped_column(sa.String(64), unique=True)
     submission_id: Mapped[int] = mapped_column(sa.BigInteger)
     text: Mapped[str] = mapped_column(sa.Text)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_erasure_receipts_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})

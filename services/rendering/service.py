@@ -319,7 +319,7 @@ class RenderingService:
             if self.context.database.read(queries.laid_out, parts):
                 self.context.database.write(commands.pass_on_sources, parts, file.sha256)
             return rpc.Combined(file=file, warnings=merged.warnings)
-        merged = self._sealed_merge(files, request.name)
+        merged = self._sealed_merge(files, request.name, test=request.test)
         file = self.context.blobs.put(merged.data, PDF, PREFIX)
         self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
         return rpc.Combined(file=file, warnings=merged.warnings)
@@ -516,14 +516,14 @@ class RenderingService:
         file = self.context.blobs.put(data, PDF, f"submissions/{request.submission_id}/")
         return rpc.DraftDocument(uuid=document.uuid, name=document.name, file=file)
 
-    def _sealed_merge(self, files: Sequence[bytes], name: str) -> Combined:
+    def _sealed_merge(self, files: Sequence[bytes], name: str, *, test: bool) -> Combined:
         """Somebody waits for it, so a failing authority is not waited for: then the seal is without time-stamp, and a
-        warning says so."""
+        warning says so. For a ``test`` none is bought."""
         sealer = self.context.workshop.open().sealer
         if (problem := sealer.identity.problem(now())) is not None:
             raise ServiceError("unavailable", f"Nothing can be sealed now: {problem}")
         try:
-            return self._seal_merged(files, name, sealer.assurance(now()))
+            return self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=not test))
         except TimeStampFailed as error:
             merged = self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=False))
             return Combined(merged.data, [*merged.warnings, f"No time-stamp could be obtained ({error})."])

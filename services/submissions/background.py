@@ -1,6 +1,7 @@
 """What the background process of this service does: expire, work through batches, remind of sealings, remove files of erased
 submissions."""
 
+import time
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -9,14 +10,15 @@ from prometheus_client import Counter, Gauge
 from contracts.errors import ServiceError
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Done, DueWork, Every, Outcome
+from contracts.runtime.data.background import Done, DueWork, Every, More, Outcome
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.submissions.batches.running import Batches
 from services.submissions.commands import erasures, followups, retention
+from services.submissions.commands.test_mode import wiping
 from services.submissions.creating import Creator
-from services.submissions.models import BlobRemovalRow, ReminderRow
+from services.submissions.models import BlobRemovalRow, ReminderRow, TestWipeRow
 from services.submissions.outgoing import reminders
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings
@@ -58,6 +60,10 @@ LOOKED_UP_AT_ONCE = 1_000
 ARCHIVED_AT_ONCE, ARCHIVED_EVERY = 50, timedelta(seconds=10)
 """Submissions whose files are to get archive time-stamps later: some 18,000 an hour, each of which costs time-stamps."""
 
+WIPED_IN_A_TURN, WIPED_AGAIN_AFTER = 60.0, timedelta(seconds=1)
+"""Seconds of work before a wiping's lease is given back; and when it is looked whether all services have forgotten their
+parts."""
+
 REMOVALS_KEPT = timedelta(days=7)
 CLOCK_BELIEVED_AFTER = timedelta(minutes=1)
 """A clock that was put forward may be put back at once; what has expired stays expired."""
@@ -85,6 +91,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     def remind_signer(row: ReminderRow) -> Outcome:
         database.write(reminders.remind, row, site, now())
         return Done()
+
+    def wipe(row: TestWipeRow) -> Outcome:
+        """Go on until nothing is left; of what has to be waited for some, later."""
+        give_up = time.monotonic() + WIPED_IN_A_TURN
+        while (done := database.write(wiping.portion, row, site, now())).did and time.monotonic() < give_up:
+            pass
+        return More(WIPED_AGAIN_AFTER) if done.left else Done()
 
     creator = Creator(shared_client(settings.amqp_url), blobs, settings, FirstPages())
     batches = Batches(creator, database, site, timedelta(days=settings.batches_kept_days))
@@ -115,6 +128,15 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("forget-phone-drawings", timedelta(hours=1), lambda: database.write(phone_drawings.forget, now())),
         Every("forget-handovers", timedelta(hours=1), lambda: database.write(handovers.forget, now())),
         Every("forget-identity-checks", timedelta(hours=1), lambda: database.write(identity_checks.forget, now())),
+        DueWork(
+            "test-wipes",
+            database,
+            TestWipeRow,
+            wipe,
+            schedule=REMOVAL_SCHEDULE,
+            lease=timedelta(minutes=5),
+            scheduled=True,
+        ),
         DueWork(
             "remove-blobs",
             database,

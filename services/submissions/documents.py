@@ -75,7 +75,7 @@ class Documents:
         drafts = self.bus.call(rendering.FILL_DRAFTS, state.filled)
         results = {"version": state.version, "documents": [document.model_dump() for document in drafts.documents]}
         drafts_kept = self.database.write(keep_drafts, state.id, results, self.site, now())
-        return State(state.id, state.title, state.version, drafts_kept, state.filled)
+        return State(state.id, state.title, state.version, drafts_kept, state.filled, state.test)
 
     def _merged(self, state: "State") -> BlobRef:
         results = state.kept or {}
@@ -85,6 +85,7 @@ class Documents:
             files=[BlobRef.model_validate(document["file"]) for document in results["documents"]],
             seal=state.filled is None,
             name=state.title,
+            test=state.test,
         )
         merged = self.bus.call(rendering.COMBINE, order).file
         return self.database.write(keep_merged, state.id, results, merged, now())
@@ -106,17 +107,18 @@ class State:
     version: int
     kept: dict[str, Any] | None
     filled: rendering.FillRequest | None
+    test: bool = False
 
 
 def state_of(session: Session, query: rpc.GetDocuments, site: Site) -> State:
     row, template = queries.visible_submission(session, query.actor, query.id)
     title = present.title(row, template)
     if row.results:
-        return State(row.id, title, row.values_version, row.results, None)
+        return State(row.id, title, row.values_version, row.results, None, row.test)
     loaded = store.loaded(session, row)
     filled = sealing.fill_request(row, loaded.snapshot, loaded.submitters, loaded.attachments, site)
     current = row.drafts if row.drafts and row.drafts["version"] == row.values_version else None
-    return State(row.id, title, row.values_version, current, filled)
+    return State(row.id, title, row.values_version, current, filled, row.test)
 
 
 def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:

@@ -273,6 +273,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         lang=submitter.preferences.get("lang"),
         time_zone=account.time_zone,
         expire_at=row.expire_at,
+        test=row.test,
         returned_by=(returner.name or returner.role) if returner else None,
         return_reason=told.get("reason"),
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
@@ -295,6 +296,7 @@ def _before_code(
         role="",
         locale=account.locale,
         lang=opened.submitter.preferences.get("lang"),
+        test=opened.row.test,
         code=code,
     )
 

@@ -19,7 +19,8 @@ class Base(DeclarativeBase):
 
 
 class TemplateRow(Base):
-    """What lists and access rules need of a template: follows ``template.updated``, newest ``updated_at`` wins."""
+    """What lists and access rules need of a template: follows ``template.updated``, newest ``updated_at`` wins. ``test``: it
+    was made in test mode."""
 
     __tablename__ = "templates"
 
@@ -29,6 +30,7 @@ class TemplateRow(Base):
     folder_name: Mapped[str] = mapped_column(sa.Text, index=True)
     shared: Mapped[bool] = mapped_column(sa.Boolean)
     author_id: Mapped[int] = mapped_column(sa.BigInteger)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -44,7 +46,8 @@ class SubmissionRow(Base):
     to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements. ``certsign`` and
     ``dutystamp`` are how far providers are (``rules.providers``), None before the sealing and where none is asked.
     ``returned`` (a ReturnedState) says who has sent it back for correction, None once it is sent again.
-    ``erase_at``: when it is erased (``rules.retention``), unless there is a ``legal_hold``.
+    ``erase_at``: when it is erased (``rules.retention``), unless there is a ``legal_hold``. ``test``: it was made in test mode;
+    nothing ever changes that.
     ``untold_completion`` is the submitter whose ``form.completed`` is told with the sealed documents, None when none is.
     """
 
@@ -74,6 +77,7 @@ class SubmissionRow(Base):
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     erase_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     legal_hold: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -114,6 +118,7 @@ class SubmissionRow(Base):
         sa.Index(
             "ix_submissions_held", "id", postgresql_where=sa.text("legal_hold"), sqlite_where=sa.text("legal_hold")
         ),
+        sa.Index("ix_submissions_test", "id", postgresql_where=sa.text("test"), sqlite_where=sa.text("test")),
         search_index("submissions", "search"),
         sa.Index(
             "ix_submissions_active",
@@ -193,7 +198,7 @@ class SubmitterRow(Base):
     have agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of their own pictures.
     ``confirmation`` (``rules.confirming``) is how far they are with their signature at a provider, None where there is none.
     ``seen`` is what they were shown last (``shown.remembered``). ``given`` are the values that the sender has put in, whatever
-    the signer has typed since; None in a row of an older version.
+    the signer has typed since; None in a row of an older version. ``test`` is that of the submission, for lists.
     """
 
     __tablename__ = "submitters"
@@ -210,6 +215,7 @@ class SubmitterRow(Base):
     slug: Mapped[str] = mapped_column(sa.Text, unique=True)
     group: Mapped[int] = mapped_column("signing_group", sa.Integer)
     viewer: Mapped[bool] = mapped_column(sa.Boolean)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     status: Mapped[str] = mapped_column(sa.Text)
     values: Mapped[dict[str, Any]] = mapped_column("field_values", Json)
     given: Mapped[dict[str, Any] | None] = mapped_column(Json)
@@ -245,6 +251,7 @@ class SubmitterRow(Base):
             "completed_at",
             postgresql_using="btree",
         ).ddl_if(dialect="postgresql"),
+        sa.Index("ix_submitters_test", "id", postgresql_where=sa.text("test"), sqlite_where=sa.text("test")),
         search_index("submitters", "search"),
         {"sqlite_autoincrement": True},
     )
@@ -445,6 +452,7 @@ class ErasureRow(Base):
     submission_id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
     template_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     erased_at: Mapped[datetime] = mapped_column(UtcDateTime)
     why: Mapped[dict[str, Any]] = mapped_column(Json)
     trail_length: Mapped[int] = mapped_column(sa.Integer)
@@ -518,6 +526,7 @@ class BatchRow(DueRow, Traced, Base):
     request_id: Mapped[str] = mapped_column(sa.Text)
     template_id: Mapped[int] = mapped_column(sa.BigInteger)
     created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     actor: Mapped[dict[str, Any] | None] = mapped_column(Json)
     settings: Mapped[dict[str, Any] | None] = mapped_column(Json)
     rate: Mapped[int] = mapped_column(sa.Integer)
@@ -559,3 +568,18 @@ class BatchLineRow(Base):
         sa.Index("ix_batch_lines_next", "batch_id", "status", "tries", "id"),
         {"sqlite_autoincrement": True},
     )
+
+
+class TestWipeRow(DueRow, Base):
+    """A wiping of test mode (``commands.test_mode.wiping``), which goes on until nothing is left that was there when it was
+    asked for: submissions and batches up to these ids."""
+
+    __test__ = False
+    __tablename__ = "test_wipes"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    last_submission_id: Mapped[int] = mapped_column(sa.BigInteger)
+    last_batch_id: Mapped[int] = mapped_column(sa.BigInteger)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (sa.Index("ix_test_wipes_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})

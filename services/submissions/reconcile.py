@@ -38,10 +38,16 @@ def sealing(session: Session) -> dict[str, int]:
 
 def statements(session: Session) -> dict[str, StatementDue]:
     """Return what was stated of each completion, by the SHA-256 of its bytes."""
-    rows = session.execute(sa.select(StatementRow.sha256, StatementRow.statement, StatementRow.parts))
+    rows = session.execute(
+        sa.select(StatementRow.sha256, StatementRow.statement, StatementRow.parts, SubmissionRow.test).join(
+            SubmissionRow, SubmissionRow.id == StatementRow.submission_id
+        )
+    )
     return {
-        sha256: StatementDue(statement=Statement.model_validate(statement), parts=Parts.model_validate(parts))
-        for sha256, statement, parts in rows
+        sha256: StatementDue(
+            statement=Statement.model_validate(statement), parts=Parts.model_validate(parts), test=test
+        )
+        for sha256, statement, parts, test in rows
     }
 
 

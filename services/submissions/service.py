@@ -13,11 +13,12 @@ from services.submissions.entrypoints.links import Links
 from services.submissions.entrypoints.phone import Phone
 from services.submissions.entrypoints.progress import Progress
 from services.submissions.entrypoints.signing import Signing
+from services.submissions.entrypoints.test_mode import TestMode
 from services.submissions.settings import Settings
 
 
 @tells_events
-class SubmissionsService(Creation, Batches, Api, Links, Progress, Signing, Phone, InPerson, Evidence, Events):
+class SubmissionsService(Creation, Batches, Api, Links, Progress, Signing, Phone, InPerson, Evidence, TestMode, Events):
     """Signing requests: see README.md."""
 
     name = "submissions"

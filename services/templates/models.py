@@ -16,6 +16,7 @@ class Base(DeclarativeBase):
 
 _ARCHIVED = sa.text("archived_at IS NOT NULL")
 _SHARED = sa.text("shared_link")
+_TEST = sa.text("test")
 
 
 class Folder(Base):
@@ -31,7 +32,8 @@ class Folder(Base):
 class TemplateRow(Base):
     """A template. ``parties`` and ``fields`` are JSON of contracts.types.Party and FieldDefinition, in order.
 
-    ``name_lower`` is what searches compare. ``sequence`` is the number of the last public event about this template.
+    ``test``: it was made in test mode. ``name_lower`` is what searches compare. ``sequence`` is the number of the last public
+    event about this template.
     """
 
     __tablename__ = "templates"
@@ -50,6 +52,7 @@ class TemplateRow(Base):
     author_id: Mapped[int] = mapped_column(sa.BigInteger, index=True)
     author: Mapped[dict[str, Any]] = mapped_column(Json)
     sequence: Mapped[int] = mapped_column(sa.Integer)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -68,6 +71,7 @@ class TemplateRow(Base):
         sa.Index("ix_templates_folder", "folder_id", "id"),
         sa.Index("ix_templates_author", "author_id", "id"),
         sa.Index("ix_templates_shared", "id", sqlite_where=_SHARED, postgresql_where=_SHARED),
+        sa.Index("ix_templates_test", "id", sqlite_where=_TEST, postgresql_where=_TEST),
         search_index("templates", "name_lower"),
         {"sqlite_autoincrement": True},
     )
@@ -78,7 +82,8 @@ class DocumentRow(Base):
     ``docx`` of contracts.stored_documents.DocxSource where the original has variables, ``conditions`` of
     contracts.types.Condition.
 
-    The blobs are never deleted here: submissions made from the template go on using them.
+    The blobs are never deleted here: submissions made from the template go on using them. Those that came in test mode are,
+    when that is wiped (``TestFileRow``).
     """
 
     __tablename__ = "documents"
@@ -96,3 +101,13 @@ class DocumentRow(Base):
     conditions: Mapped[list[Any] | None] = mapped_column(Json)
 
     __table_args__ = ({"sqlite_autoincrement": True},)
+
+
+class TestFileRow(Base):
+    """A blob that came in test mode, so that nothing live can use it. ``wiped_at``: it is to be deleted."""
+
+    __test__ = False
+    __tablename__ = "test_files"
+
+    key: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    wiped_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -19,7 +19,7 @@ from contracts.runtime.data.lists.page import LARGEST_ID, page
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
-from services.templates.access import visible_to
+from services.templates.access import of_mode, visible_to
 from services.templates.links import FileLinks, LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
 from services.templates.rules import names
@@ -97,6 +97,7 @@ def _snapshot(row: Any, documents: Sequence[Any]) -> rpc.TemplateSnapshot:
             "fields": row.fields,
             "documents": [stored(document) for document in documents],
             "preferences": row.preferences,
+            "test": row.test,
             "created_at": row.created_at,
             "updated_at": row.updated_at,
         }
@@ -137,9 +138,10 @@ def _documents_of(session: Session, template_ids: list[int]) -> dict[int, list[A
     return by_template
 
 
-def holder_of(session: Session, external_id: str) -> int | None:
-    """The author of the template that has this key, whoever may see it."""
-    return session.scalar(sa.select(TemplateRow.author_id).where(TemplateRow.external_id == external_id))
+def holder_of(session: Session, external_id: str, actor: Actor) -> int | None:
+    """The author of the template that has this key, whoever may see it; a test template does not keep it from a live key."""
+    which = (TemplateRow.external_id == external_id, of_mode(actor))
+    return session.scalar(sa.select(TemplateRow.author_id).where(*which))
 
 
 def holder(session: Session, external_id: str | None, *, lock: bool = False) -> TemplateRow | None:
@@ -193,6 +195,7 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
         author_id=row.author_id,
         author=row.author,
         report=row.report,
+        test=row.test,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
@@ -222,9 +225,23 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
         table=_TEMPLATES,
         exact=exact,
         filters=[] if request.actor.role is Role.ADMIN else [visible_to(request.actor)],
+        common=[of_mode(request.actor)],
         text=_columns.name_lower,
         term=names.searchable(request.q or ""),
     )
+
+
+def is_of_test(session: Session, actor: Actor, external_id: str) -> bool:
+    """Tell whether a test template has the key and would lose it to what is made with this one (``take_from_test``)."""
+    held = sa.exists().where(TemplateRow.external_id == external_id, TemplateRow.test)
+    return not actor.test and bool(session.scalar(sa.select(held)))
+
+
+def take_from_test(session: Session, actor: Actor, external_id: str) -> None:
+    """What is done with a live key goes before: a test template that has the key which a live one is to have loses it."""
+    if not actor.test:
+        held = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
+        session.execute(held.values(external_id=None))
 
 
 def _document(row: Any, links: FileLinks) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contracts.detection import Detection
 from contracts.dry_run import DryRun
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import PreferencesGiven
+from contracts.events import PreferencesGiven, TestModeWiped
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
@@ -22,7 +22,7 @@ from contracts.types import Page, Removed, Role, Template
 from services.templates import queries
 from services.templates.access import require_writer
 from services.templates.commands import documents as document_commands
-from services.templates.commands import preferences, trying
+from services.templates.commands import preferences, test_mode, trying
 from services.templates.commands import templates as commands
 from services.templates.intake import composing, detecting, filling, preparing
 from services.templates.links import FileLinks, LinkMaker
@@ -194,6 +194,10 @@ class TemplatesService:
     def on_preferences_given(self, envelope: Envelope, data: PreferencesGiven) -> None:
         self.context.database.write(preferences.keep, envelope.id, data, self._links, now())
 
+    @subscribes(events.TEST_MODE_WIPED)
+    def on_test_mode_wiped(self, envelope: Envelope, data: TestModeWiped) -> None:
+        self.context.database.write(test_mode.wipe, envelope.id, data, now())
+
     @handles(health.PING["templates"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()
@@ -247,7 +251,7 @@ class TemplatesService:
         documents = len(command.documents) + len(command.html_documents)
         domain.check_documents(documents, self.context.settings.limits())
         if command.external_id and command.actor.role != Role.ADMIN:
-            holder = self.context.database.look_up(queries.holder_of, command.external_id.strip())
+            holder = self.context.database.look_up(queries.holder_of, command.external_id.strip(), command.actor)
             if holder not in (None, command.actor.user_id):
                 raise ServiceError("forbidden", "Only its author or an admin may change this template.")
 

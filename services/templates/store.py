@@ -34,6 +34,8 @@ def inserted(
     """The new row, or None when another template got the ``external_id`` first."""
     insert = insert_into(session, TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
     folder = folder or folder_named(session, command.folder_name)
+    if external_id is not None:
+        queries.take_from_test(session, command.actor, external_id)
     new_id = session.scalar(
         insert.values(
             slug=secrets.token_urlsafe(16),
@@ -49,6 +51,7 @@ def inserted(
             author_id=command.actor.user_id,
             author=_author(command.actor),
             sequence=0,
+            test=command.actor.test,
             created_at=now,
             updated_at=now,
         ).returning(TemplateRow.id)
@@ -152,7 +155,7 @@ def announced_change(
 def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:
     """Emit the event with the next number of this template."""
     row.sequence += 1
-    public = PublicData(data=data, author_id=row.author_id, template_id=row.id, shared=row.shared_link)
+    public = PublicData(data=data, author_id=row.author_id, template_id=row.id, shared=row.shared_link, test=row.test)
     emit(session, event, public, subject=f"template:{row.id}", sequence=row.sequence)
 
 

@@ -21,6 +21,7 @@ from contracts.events import (
     Erased,
     ErasureConfirmed,
     PublicData,
+    TestModeWiped,
     WebhookDisabled,
     public_data,
 )
@@ -32,7 +33,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
 from contracts.runtime.monitoring import tracing
-from contracts.types import FormerSecret, iso
+from contracts.types import Actor, FormerSecret, iso
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain, queries
 from services.webhooks.models import (
@@ -73,6 +74,7 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
             secret=_checked(lambda: domain.checked_secret(command.secret)),
             signing_secret=_new_secret(),
             owner_email=command.actor.email,
+            test=command.actor.test,
             created_at=now,
             updated_at=now,
         )
@@ -88,7 +90,7 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
     address has what waits for its next attempt tried now."""
 
     def decide() -> PublicWebhook:
-        webhook = _load(session, command.id)
+        webhook = _load(session, command.id, command.actor)
         _require_unchanged(command, webhook, now)
         keys = command.model_fields_set
         if "url" in keys and command.url is not None:
@@ -111,7 +113,7 @@ def replace_secret(session: Session, command: rpc.ReplaceSecret, now: datetime) 
     """Another signing secret. Deliveries are signed with the one before as well, until receivers have had time to change."""
 
     def decide() -> PublicWebhook:
-        webhook = _load(session, command.id)
+        webhook = _load(session, command.id, command.actor)
         former = [FormerSecret.model_validate(each) for each in webhook.former_secrets]
         kept = _checked(lambda: domain.with_former(former, webhook.signing_secret, command.overlap_hours, now))
         webhook.former_secrets = [each.model_dump(mode="json") for each in kept]
@@ -124,7 +126,7 @@ def replace_secret(session: Session, command: rpc.ReplaceSecret, now: datetime) 
 
 def remove(session: Session, command: rpc.RemoveWebhook, now: datetime) -> rpc.Confirmation:
     def decide() -> rpc.Confirmation:
-        webhook = _load(session, command.id)
+        webhook = _load(session, command.id, command.actor)
         _require_unchanged(command, webhook, now)
         session.delete(webhook)
         return rpc.Confirmation(message="Webhook has been deleted")
@@ -137,11 +139,15 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
     event."""
 
     def decide() -> rpc.Confirmation:
-        webhook = _load(session, command.id)
+        webhook = _load(session, command.id, command.actor)
         newest = session.scalar(
             sa.select(LoggedEvent)
             .join(SubjectHead, SubjectHead.subject == LoggedEvent.subject)
-            .where(LoggedEvent.event_type == "form.completed", SubjectHead.erased.is_(False))
+            .where(
+                LoggedEvent.event_type == "form.completed",
+                LoggedEvent.test.is_(webhook.test),
+                SubjectHead.erased.is_(False),
+            )
             .order_by(LoggedEvent.position.desc())
             .limit(1)
         )
@@ -166,7 +172,8 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
         delivery = session.scalar(
             for_update(sa.select(Delivery).where(Delivery.id == command.id, Delivery.webhook_id == command.webhook_id))
         )
-        if delivery is None:
+        webhook = session.get(Webhook, command.webhook_id)
+        if delivery is None or webhook is None or webhook.test != command.actor.test:
             raise not_found("Delivery")
         if delivery.outcome is not None:
             _lock_streams(session, [delivery.stream])
@@ -185,7 +192,7 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
     had."""
 
     def decide() -> rpc.Replayed:
-        webhook = _load(session, command.id)
+        webhook = _load(session, command.id, command.actor)
         if webhook.disabled_at is not None:
             raise invalid("The webhook is disabled. Name its url or events in a PUT to enable it.", "id", "is disabled")
         kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
@@ -195,6 +202,7 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
             .join(SubjectHead, SubjectHead.subject == LoggedEvent.subject)
             .where(
                 LoggedEvent.event_type.in_(kinds),
+                LoggedEvent.test.is_(webhook.test),
                 sa.or_(SubjectHead.erased.is_(False), LoggedEvent.event_type == SUBMISSION_ERASED.type),
                 LoggedEvent.recorded_at >= command.since,
                 LoggedEvent.recorded_at <= (command.until or now),
@@ -286,6 +294,9 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         subject = SubjectHead(subject=name, last_sequence=0, epoch="", erased=True)
         session.add(subject)
     subject.erased = True
+    if erased.forget:
+        _forget_whole(session, erased.submission_id, now)
+        return
     data = {"id": erased.submission_id, "erased": True}
     told_before = sa.and_(LoggedEvent.subject == name, LoggedEvent.event_type != SUBMISSION_ERASED.type)
     for event in session.scalars(sa.select(LoggedEvent).where(told_before)):
@@ -316,6 +327,44 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     outbox.emit(session, EVENT_LOG_ERASED, confirmed, subject=f"erasure:{erased.submission_id}")
     if erased.public is not None:
         record_event(session, envelope, now)
+
+
+def _forget_whole(session: Session, submission_id: int, now: datetime) -> None:
+    """Nothing of a submission of test mode stays but that its events are not to be logged, should one still come."""
+    name = f"submission:{submission_id}"
+    which = LoggedEvent.subject == name
+    count = session.scalar(sa.select(sa.func.count()).where(which)) or 0
+    deliveries = _delete_events(session, which)
+    session.execute(sa.delete(Arrival).where(Arrival.subject == name))
+    scrubbing.ask(session)
+    confirmed = ErasureConfirmed(
+        submission_id=submission_id, at=now, deleted={"events": count, "deliveries": deliveries}
+    )
+    outbox.emit(session, EVENT_LOG_ERASED, confirmed, subject=f"erasure:{submission_id}")
+
+
+def wipe_test_mode(session: Session, event_id: str, wiped: TestModeWiped) -> None:
+    """Forget the events of test mode that were logged before, with their deliveries, and the tests of its webhooks."""
+    if not outbox.first_time(session, "test_mode", event_id):
+        return
+    _lock_log(session)
+    _delete_events(session, sa.and_(LoggedEvent.test, LoggedEvent.recorded_at <= wiped.at))
+    of_tests = Delivery.webhook_id.in_(sa.select(Webhook.id).where(Webhook.test))
+    _delete_deliveries(session, sa.and_(of_tests, Delivery.test, Delivery.created_at <= wiped.at))
+    scrubbing.ask(session)
+
+
+def _delete_events(session: Session, which: sa.ColumnElement[bool]) -> int:
+    """Delete events with their deliveries. Returns how many deliveries there were."""
+    positions = sa.select(LoggedEvent.position).where(which)
+    count = _delete_deliveries(session, Delivery.position.in_(positions))
+    session.execute(sa.delete(LoggedEvent).where(which))
+    return count
+
+
+def _delete_deliveries(session: Session, which: sa.ColumnElement[bool]) -> int:
+    session.execute(sa.delete(Attempt).where(Attempt.delivery_id.in_(sa.select(Delivery.id).where(which))))
+    return int(session.execute(sa.delete(Delivery).where(which)).rowcount)  # type: ignore[attr-defined]
 
 
 def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
@@ -423,12 +472,17 @@ def _log(
     """The next event of its subject: into the log, and a delivery for each webhook that wants it. That a submission was erased
     is told once, though it be erased again after a restore."""
     public = public_data(envelope)
+    if public is not None and public.test and subject.erased and envelope.type != SUBMISSION_ERASED.type:
+        _advance(subject, envelope)
+        return
     if public is None or (envelope.type == SUBMISSION_ERASED.type and _is_told(session, envelope)):
         _advance(subject, envelope)
         return
     event = _append(session, head, subject, envelope, public, now)
     _advance(subject, envelope)
     for webhook in webhooks:
+        if webhook.test != event.test:
+            continue
         if event.event_type in webhook.events and (not subject.erased or event.event_type == SUBMISSION_ERASED.type):
             _plan(session, webhook, event, tracing.of(envelope.traceparent), now)
 
@@ -499,6 +553,7 @@ def _append(
         template_id=public.template_id,
         shared=public.shared,
         created_by_id=public.created_by_id,
+        test=public.test,
     )
     if event.subject.startswith("template:") and event.template_id is not None:
         session.merge(KnownTemplate(id=event.template_id, author_id=event.author_id, shared=event.shared))
@@ -672,7 +727,7 @@ def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> 
         _end(delivery, "cancelled", now)
     record = session.get(KnownAdmins, 1)
     admins = (record.emails if record is not None else []) or [webhook.owner_email]
-    event = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=admins)
+    event = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=admins, test=webhook.test)
     outbox.emit(session, WEBHOOK_DISABLED, event, subject=f"webhook:{webhook.id}")
 
 
@@ -710,9 +765,9 @@ _LOCK_STREAMS = sa.text(
 )
 
 
-def _load(session: Session, webhook_id: int) -> Webhook:
+def _load(session: Session, webhook_id: int, actor: Actor) -> Webhook:
     webhook: Webhook | None = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == webhook_id)))
-    if webhook is None:
+    if webhook is None or webhook.test != actor.test:
         raise not_found("Webhook")
     return webhook
 

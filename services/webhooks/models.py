@@ -18,12 +18,13 @@ class Base(DeclarativeBase):
 
 _DUE = sa.text("state = 'due'")
 _LEASED = sa.text("leased_by IS NOT NULL")
+_TEST = sa.text("test")
 
 
 class Webhook(Base):
     """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
     it is disabled as long as the gateway has not said who the admins are. ``former_secrets`` (each a FormerSecret) sign beside
-    ``signing_secret`` until their time is over."""
+    ``signing_secret`` until their time is over. ``test``: it hears of test mode alone, others of live mode alone."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -38,6 +39,7 @@ class Webhook(Base):
     failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_reason: Mapped[str | None] = mapped_column(sa.Text)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -99,7 +101,7 @@ class KnownTemplate(Base):
 
 class LoggedEvent(Base):
     """The event log. ``body`` is the JSON text that every attempt of every delivery sends, byte for byte. ``author_id`` and
-    ``shared`` are those of the template at that moment."""
+    ``shared`` are those of the template at that moment. ``test``: it happened in test mode."""
 
     __tablename__ = "events"
 
@@ -114,8 +116,10 @@ class LoggedEvent(Base):
     template_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     shared: Mapped[bool] = mapped_column(sa.Boolean)
     created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    test: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
 
     __table_args__ = (
+        sa.Index("ix_events_test", "position", sqlite_where=_TEST, postgresql_where=_TEST),
         sa.Index("ix_events_type_time", "event_type", "recorded_at", "position"),
         sa.Index("ix_events_type", "event_type", "position"),
         {"sqlite_autoincrement": True},

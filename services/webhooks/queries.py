@@ -32,15 +32,22 @@ _LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
 def webhook(session: Session, request: rpc.GetWebhook, now: datetime) -> PublicWebhook:
-    row = session.get(Webhook, request.id)
-    if row is None:
-        raise not_found("Webhook")
+    row = _of_mode(session, request.id, request.actor)
     with reading(PublicWebhook, row.id):
         return public_webhook(row, now)
 
 
+def _of_mode(session: Session, webhook_id: int, actor: Actor) -> Webhook:
+    """The webhook, if it is of the mode of the actor's key. Raises ServiceError("not_found")."""
+    row: Webhook | None = session.get(Webhook, webhook_id)
+    if row is None or row.test != actor.test:
+        raise not_found("Webhook")
+    return row
+
+
 def webhooks(session: Session, request: rpc.ListWebhooks, now: datetime) -> Page[PublicWebhook]:
-    rows = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
+    of_mode = sa.select(Webhook).where(Webhook.test.is_(request.actor.test))
+    rows = _page(session, of_mode, Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
         data=readable(PublicWebhook, rows, lambda row: public_webhook(row, now)),
         pagination=Pagination.of([row.id for row in rows]),
@@ -49,8 +56,7 @@ def webhooks(session: Session, request: rpc.ListWebhooks, now: datetime) -> Page
 
 def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delivery]:
     """The deliveries of one webhook with their attempts, oldest first."""
-    if session.get(Webhook, request.webhook_id) is None:
-        raise not_found("Webhook")
+    _of_mode(session, request.webhook_id, request.actor)
     query = sa.select(Delivery).where(Delivery.webhook_id == request.webhook_id)
     rows = _page(session, query, Delivery.id, request.limit, request.after, request.before)
     attempts: dict[int, list[Attempt]] = {}
@@ -248,6 +254,7 @@ def public_webhook(row: Webhook, now: datetime) -> PublicWebhook:
         signing_secret=row.signing_secret,
         former_signing_secrets=domain.still_valid(map(FormerSecret.model_validate, row.former_secrets), now),
         disabled_at=row.disabled_at,
+        test=row.test,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
@@ -290,17 +297,20 @@ def _of_feed(row: LoggedEvent) -> rpc.FeedEvent:
 def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
     """As the submissions and templates themselves are seen now (decisions: 'shared' templates): an editor has the events of
     their own templates and of what they created, and those of a shared template itself; a viewer has all events of shared
-    templates. Unsharing a template takes its events away, too."""
+    templates. Unsharing a template takes its events away, too. A test key has the events of test mode, a live one all
+    others."""
+    of_mode: list[sa.ColumnElement[bool]] = [LoggedEvent.test.is_(actor.test)]
     if actor.role is Role.ADMIN:
-        return []
+        return of_mode
     shared = sa.func.coalesce(_of_template(KnownTemplate.shared), LoggedEvent.shared).is_(True)
     if actor.role is Role.EDITOR:
         author = sa.func.coalesce(_of_template(KnownTemplate.author_id), LoggedEvent.author_id)
         of_template = LoggedEvent.subject.startswith("template:")
         return [
-            sa.or_(author == actor.user_id, LoggedEvent.created_by_id == actor.user_id, sa.and_(of_template, shared))
+            *of_mode,
+            sa.or_(author == actor.user_id, LoggedEvent.created_by_id == actor.user_id, sa.and_(of_template, shared)),
         ]
-    return [shared]
+    return [*of_mode, shared]
 
 
 def _of_template(column: Any) -> Any:

@@ -9,10 +9,12 @@ from contracts.events import (
     ERASURE_ASKED,
     REGISTRY,
     SUBMISSION_ERASED,
+    TEST_MODE_WIPED,
     Admins,
     Erased,
     Event,
     PublicData,
+    TestModeWiped,
 )
 from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
@@ -100,6 +102,10 @@ class WebhooksService:
     @subscribes(ERASURE_ASKED)
     def on_erasure_asked(self, envelope: Envelope, data: Erased) -> None:
         self.context.database.write(commands.erase, envelope, data, now())
+
+    @subscribes(TEST_MODE_WIPED)
+    def on_test_mode_wiped(self, envelope: Envelope, data: TestModeWiped) -> None:
+        self.context.database.write(commands.wipe_test_mode, envelope.id, data)
 
     @subscribes(ADMINS_CHANGED)
     def on_admins_changed(self, envelope: Envelope, data: Admins) -> None:

@@ -14,6 +14,7 @@ from contracts.rpc.submissions import (
     phone,
     progress,
     receipts,
+    test_mode,
     visit,
     ways,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "phone",
     "progress",
     "receipts",
+    "test_mode",
     "visit",
     "ways",
 ]

@@ -115,7 +115,7 @@ class SigningForm(Tolerant):
     wants none.
     ``ways`` are those on from here that this signer has beside completing (``ways``), while it is ``open``.
     ``hand_to``: who has completed may hand the device to this party (its name, else its role), to sign in person
-    (``handover``).
+    (``handover``). ``test``: the submission was made in test mode.
     """
 
     state: str
@@ -135,6 +135,7 @@ class SigningForm(Tolerant):
     waits_for_provider: bool = False
     returned_by: str | None = None
     return_reason: str | None = None
+    test: bool = False
     declined_by: str | None = None
     decline_reason: str | None = None
     completed_redirect_url: str | None = None

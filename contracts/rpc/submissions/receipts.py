@@ -17,7 +17,7 @@ class FoundReceipt(Tolerant):
     """The completion that a receipt stands for. It names nobody: whoever has a receipt need not be who signed.
 
     ``signed`` says where the signed statement is kept, None until it is signed. ``sealed`` are the SHA-256 of the sealed files,
-    the audit trail last; empty until they exist.
+    the audit trail last; empty until they exist. ``test``: it is one of test mode.
     """
 
     receipt: str
@@ -27,6 +27,7 @@ class FoundReceipt(Tolerant):
     sealing_status: SealingStatus | None = None
     sealed_at: Moment | None = None
     sealed: list[str] = Field(default_factory=list)
+    test: bool = False
 
 
 class FindSealed(Tolerant):
@@ -47,13 +48,14 @@ class NamedParty(Tolerant):
 
 class FoundSealed(Tolerant):
     """A sealed file that was recognised: ``document`` is its name, None for the audit trail. ``parties`` are as the trail names
-    them."""
+    them. ``test``: it was made in test mode."""
 
     submission_id: int
     name: str
     document: str | None = None
     sealed_at: Moment
     parties: list[NamedParty]
+    test: bool = False
 
 
 SEALED_FILE = Rpc("submissions", "sealed_file", FindSealed, FoundSealed)

@@ -26,7 +26,7 @@ from services.gateway.accounts.queries import KnownKey
 from services.gateway.http.client_address import Network, client_address
 from services.gateway.http.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest
 from services.gateway.http.exchange import exchange_of
-from services.gateway.rights import CallersKey, Scope
+from services.gateway.rights import CallersKey, Mode, Scope
 
 HEADER = b"x-auth-token"
 _LONGEST_KEY = 512
@@ -103,18 +103,21 @@ class Authenticator:
         key = CallersKey(known.id or id_of(key_hash), key_hash, known.rights, known.first)
         # Whoever has a signer's link signs: a key that cannot send is given none.
         may_act = Scope.SEND in known.rights.scopes
-        return known.actor.model_copy(update={"ip": ip, "key_id": key.id, "may_act": may_act}), key
+        return known.actor.model_copy(
+            update={"ip": ip, "key_id": key.id, "may_act": may_act, "test": known.rights.test}
+        ), key
 
 
 def security_map(
     authenticator: Authenticator,
     roles: Mapping[str, frozenset[Role]],
     scopes: Mapping[str, frozenset[Scope]],
+    modes: Mapping[str, Mode | None],
     trusted: Sequence[Network],
 ) -> dict[str, type[ApiKeySecurityHandler]]:
     """For Connexion's ``security_map``: authenticates, checks role and scope, leaves actor and key in the exchange. By the id
-    of an operation, ``roles`` are those that may call it, and ``scopes`` those of which the key needs one; ``trusted`` proxies
-    may say where a call came from."""
+    of an operation, ``roles`` are those that may call it, ``scopes`` those of which the key needs one, and ``modes`` whether it
+    is for live or test keys alone; ``trusted`` proxies may say where a call came from."""
 
     class Handler(ApiKeySecurityHandler):  # type: ignore[misc]
         def get_fn(self, _scheme: Any, _scopes: Any) -> Callable[[ConnexionRequest], Awaitable[dict[str, Any]]]:
@@ -136,6 +139,7 @@ def security_map(
                 raise not_authorized()
             needed = scopes.get(exchange.operation, frozenset()) if exchange.scopes is None else exchange.scopes
             rights.check_scope(key.rights, needed)
+            rights.check_mode(key.rights, modes.get(exchange.operation))
 
         exchange.check_again = check
         await check()

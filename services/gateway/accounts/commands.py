@@ -128,7 +128,7 @@ def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, n
     rights.check_limiting(before, after, first=key_rows.is_first(row))
     _check_one_is_left(session, row, after)
     row.name = change.name or row.name
-    row.scopes, row.expires_at = key_rows.stored(after.scopes), after.expires_at
+    row.scopes, row.expires_at = rights.stored(after), after.expires_at
     session.add(row)
     session.flush()
     return key_rows.shown(row)

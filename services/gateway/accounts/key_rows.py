@@ -4,7 +4,7 @@ A first key need not have a row: an older version that gives one writes none. Wh
 when there is something to note.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,19 +16,14 @@ from contracts.types import Role, iso
 from services.gateway.accounts import keys
 from services.gateway.accounts.keys import SealedKey
 from services.gateway.models import ApiKeyRow, User
-from services.gateway.rights import WHOLE, Rights, in_words, read_scopes
+from services.gateway.rights import WHOLE, Rights, in_words, read_stored, stored
 
 FIRST = "First key"
 
 
-def stored(scopes: Iterable[Any]) -> str:
-    """Scopes as a row has them."""
-    return " ".join(in_words(scopes))
-
-
 def rights(row: ApiKeyRow) -> Rights:
     """What the key of a row may do."""
-    return WHOLE if is_first(row) else Rights(read_scopes(row.scopes.split()), row.expires_at)
+    return WHOLE if is_first(row) else read_stored(row.scopes, row.expires_at)
 
 
 def is_first(row: ApiKeyRow) -> bool:
@@ -57,6 +52,7 @@ def shown(row: ApiKeyRow) -> dict[str, Any]:
         "last_used_at": iso(row.last_used_at) if row.last_used_at else None,
         "created_at": iso(row.created_at) if row.created_at else None,
         "first": is_first(row),
+        "test": has.test,
     }
 
 
@@ -83,7 +79,7 @@ def add(session: Session, user: User, key_hash: str, name: str, given: Rights, n
         user_id=user.id,
         first_hash=user.api_key_hash,
         name=name,
-        scopes=stored(given.scopes),
+        scopes=stored(given),
         expires_at=given.expires_at,
         created_at=now,
     )
@@ -150,6 +146,6 @@ def _first_row(user: User, created_at: datetime | None) -> ApiKeyRow:
         user_id=user.id,
         first_hash=user.api_key_hash,
         name=FIRST,
-        scopes=stored(WHOLE.scopes),
+        scopes=stored(WHOLE),
         created_at=created_at,
     )

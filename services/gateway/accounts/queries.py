@@ -15,7 +15,7 @@ from contracts.types import Account, Actor, Reminders, Role, iso
 from services.gateway.accounts import domain, key_rows, phone_otp, providers
 from services.gateway.accounts.keys import SealedKey, is_key
 from services.gateway.models import AccountRow, ApiKeyRow, User
-from services.gateway.rights import WHOLE, Rights, read_scopes
+from services.gateway.rights import WHOLE, Rights, read_stored
 
 
 def admins_untold(session: Session) -> bool:
@@ -121,7 +121,7 @@ def as_known(*row: Any) -> KnownKey:
     return KnownKey(
         key_id,
         as_actor(*of_user),
-        WHOLE if first else Rights(read_scopes(scopes.split()), _moment(expires_at)),
+        WHOLE if first else read_stored(scopes, _moment(expires_at)),
         _moment(last_used_at),
         first,
     )

@@ -24,7 +24,8 @@ async def search(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
     user_id, body = _whose(exchange), exchange.body
-    name, given = _name(body["name"]), Rights(_scopes(body["scopes"]), _moment(body.get("expires_at")))
+    name = _name(body["name"])
+    given = Rights(_scopes(body["scopes"]), _moment(body.get("expires_at")), bool(body.get("test")))
     api_key = keys.new_api_key()
     made: dict[str, Any] = await repeats.own_change(
         context,
@@ -48,6 +49,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         return Rights(
             _scopes(body["scopes"]) if "scopes" in body else before.scopes,
             _moment(body["expires_at"]) if "expires_at" in body else before.expires_at,
+            before.test,
         )
 
     change = commands.KeyChange(_name(body["name"]) if "name" in body else None, rights)
@@ -97,6 +99,7 @@ def _logged(event: str, user_id: int, exchange: Exchange, key: dict[str, Any]) -
         key_id=key["id"],
         key_name=key["name"],
         scopes=key["scopes"],
+        test=key["test"],
         expires_at=key["expires_at"],
         of_user_id=user_id,
         by_user_id=by.user_id,

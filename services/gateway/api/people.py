@@ -9,7 +9,7 @@ from contracts.rpc import notifications, webhooks
 from contracts.rpc.submissions import people as rpc
 from contracts.types import Pagination
 from services.gateway.accounts import queries
-from services.gateway.api.requests.context import GatewayContext
+from services.gateway.api.requests.context import GatewayContext, actor
 from services.gateway.http.exchange import Exchange
 
 LARGEST_ID = 2**63 - 1
@@ -34,6 +34,7 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
             submission_ids=ids,
             submitter_ids=parties,
             others=not after,
+            test=actor(exchange).test,
         ),
         context.ask(webhooks.TOLD_OF_PERSON, exchange, email=email, submission_ids=ids),
         context.in_thread(context.database.read, queries.user_with, email),
@@ -57,7 +58,7 @@ async def _submissions(context: GatewayContext, exchange: Exchange, email: str, 
     chosen = {"email": email, "after": after, "limit": limit}
     answers = await asyncio.gather(
         context.ask(rpc.FIND_PERSON, exchange, **chosen),
-        context.ask(notifications.FIND_RECIPIENT, exchange, **chosen),
+        context.ask(notifications.FIND_RECIPIENT, exchange, **chosen, test=actor(exchange).test),
     )
     return sorted({number for answer in answers for number in answer["ids"]})[:limit]
 

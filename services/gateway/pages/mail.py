@@ -1,8 +1,10 @@
-"""``/dev/mail``: the mails and text messages that were not sent, because no SMTP server and no SMS provider is configured.
+"""``/dev/mail``: the mails and text messages that were not sent, because no SMTP server and no SMS provider is configured, or
+because they are of test mode.
 
 For people who try the suite on their own machine. The mails hold signing links, so there is no such page where others may
-reach the installation: with an SMTP server, with a BASE_URL that is https, or behind a proxy. Where there is one, it answers
-only under the machine's own names, so that no other site's name that leads here (DNS rebinding) opens it.
+reach the installation: with a BASE_URL that is https, or behind a proxy. With an SMTP server it has what was kept in test mode
+and nothing else. Where there is such a page, it answers only under the machine's own names, so that no other site's name that
+leads here (DNS rebinding) opens it.
 """
 
 import json
@@ -33,7 +35,12 @@ _MAIL_POLICY = (
 def is_there(settings: PagesSettings) -> bool:
     """True when mails are shown at all. That loopback is trusted is the default and means no proxy."""
     behind_proxy = not all(network.is_loopback for network in networks(settings.trusted_proxies))
-    return not settings.smtp_url and not settings.base_url.lower().startswith("https:") and not behind_proxy
+    return not settings.base_url.lower().startswith("https:") and not behind_proxy
+
+
+def only_tests(settings: PagesSettings) -> bool | None:
+    """True where mails are sent, so that only those of test mode are kept; None where all are."""
+    return True if settings.smtp_url else None
 
 
 def local_providers(settings: PagesSettings) -> list[tuple[str, str, str]]:
@@ -64,7 +71,8 @@ def routes(context: PagesContext) -> flask.Blueprint:
     def index() -> str:
         before = flask.request.args.get("before", type=int) or _NEWER_THAN_ALL
         page: Page[notifications.Mail] = context.bus.call(
-            notifications.LIST, notifications.ListMails(limit=_PER_PAGE, before=before)
+            notifications.LIST,
+            notifications.ListMails(limit=_PER_PAGE, before=before, test=only_tests(context.settings)),
         )
         mails = sorted(page.data, key=lambda mail: mail.id, reverse=True)
         older = mails[-1].id if len(mails) == _PER_PAGE else None
@@ -78,6 +86,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
             messages=messages,
             more=more,
             codes=codes,
+            only_tests=only_tests(context.settings),
             providers=local_providers(context.settings),
         )
 
@@ -97,12 +106,15 @@ def routes(context: PagesContext) -> flask.Blueprint:
         """Text messages, the newest first, with their links apart."""
         page: Page[notifications.PhoneMessage] = context.bus.call(
             notifications.LIST_PHONE_MESSAGES,
-            notifications.ListMails(limit=_PER_PAGE, before=before or _NEWER_THAN_ALL),
+            notifications.ListMails(
+                limit=_PER_PAGE, before=before or _NEWER_THAN_ALL, test=only_tests(context.settings)
+            ),
         )
         return sorted(page.data, key=lambda message: message.id, reverse=True)
 
     def _mail(number: int) -> notifications.MailText:
-        mail: notifications.MailText = context.bus.call(notifications.GET, notifications.GetMail(id=number))
+        wanted = notifications.GetMail(id=number, test=only_tests(context.settings))
+        mail: notifications.MailText = context.bus.call(notifications.GET, wanted)
         return mail
 
     return blueprint

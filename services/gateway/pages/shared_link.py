@@ -32,7 +32,8 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def page(slug: str) -> tuple[str, int]:
         template = _template(context, slug)
         account = context.account()
-        variables = {"account": account.company_name or account.name, "name": template.name}
+        name, test = account.company_name or account.name, template.test
+        variables = {"account": name, "name": template.name, "test_mode": test}
         if (reason := _unusable(template)) is not None:
             return flask.render_template(
                 "link/unusable.html", reason=reason, **variables

@@ -190,6 +190,7 @@ def _page(
         "verify.html",
         checked=checked,
         receipt=receipt,
+        test_mode=any(found.test for found in (checked.sealed if checked else None, receipt) if found is not None),
         typed=typed,
         problem=problem,
         about=about,

@@ -25,7 +25,7 @@ class ReceiptWork:
         kept."""
         if (problem := self._sealer.identity.problem(now())) is not None:
             return Retry(problem, after=_CERTIFICATE_WAIT)
-        alone = domain.goes_without_time_stamp(row.attempts, self._settings.tsa_attempts)
+        alone = row.test or domain.goes_without_time_stamp(row.attempts, self._settings.tsa_attempts)
         try:
             signature, stamped = self._sealer.sign_detached(row.text.encode(), now(), with_time_stamp=not alone)
         except TimeStampFailed as error:

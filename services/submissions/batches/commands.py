@@ -46,6 +46,7 @@ def create(
             request_id=command.request_id,
             template_id=command.settings.template_id,
             created_by_id=command.actor.user_id or None,
+            test=command.actor.test,
             actor=command.actor.model_dump(mode="json"),
             settings=command.settings.model_dump(mode="json"),
             rate=rate,

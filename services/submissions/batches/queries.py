@@ -17,7 +17,7 @@ from contracts.types import Actor, Page, Pagination, Role, SubmitterStatus
 from services.submissions.models import BatchLineRow, BatchRow, SubmitterRow, TemplateRow
 from services.submissions.reading import queries
 from services.submissions.site import Site
-from services.submissions.storage.access import batches_visible_to, may_act
+from services.submissions.storage.access import batches_visible_to, listed_of_mode, may_act
 
 _BATCHES, _LINES, _TEMPLATES = (cast("sa.Table", model.__table__) for model in (BatchRow, BatchLineRow, TemplateRow))
 _WITH_TEMPLATES = _BATCHES.outerjoin(_TEMPLATES, _TEMPLATES.c.id == _BATCHES.c.template_id)
@@ -29,7 +29,8 @@ def batch(session: Session, query: rpc.GetBatch) -> rpc.Batch:
 
 def batches(session: Session, query: rpc.ListBatches) -> Page[rpc.Batch]:
     filters = [] if query.actor.role is Role.ADMIN else [batches_visible_to(query.actor)]
-    ids = page(session, query, [Listing(_BATCHES, source=_WITH_TEMPLATES, filters=filters)])
+    listing = Listing(_BATCHES, source=_WITH_TEMPLATES, filters=filters, **listed_of_mode(query.actor, BatchRow))
+    ids = page(session, query, [listing])
     rows = list(session.scalars(sa.select(BatchRow).where(BatchRow.id.in_(ids)).order_by(BatchRow.id))) if ids else []
     return Page(data=presented(session, rows), pagination=Pagination.of(ids))
 

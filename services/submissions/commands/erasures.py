@@ -56,6 +56,7 @@ def begin(
             submission_id=row.id,
             template_id=row.template_id,
             created_by_id=row.created_by_id,
+            test=row.test,
             erased_at=announcement.now,
             why=why.model_dump(mode="json"),
             trail_length=row.trail_length,
@@ -157,7 +158,7 @@ def _note(row: ErasureRow, part: str, gone: ErasedPart) -> None:
 
 def _complete(session: Session, row: ErasureRow) -> None:
     """Write the receipt when all parts are gone, and have it signed."""
-    if row.receipt is not None or not row.parts.keys() >= set(PARTS):
+    if row.receipt is not None or not row.parts.keys() >= set(PARTS) or row.why["reason"] == erasure.TEST_MODE:
         return
     parts = {part: ErasedPart.model_validate(row.parts[part]) for part in PARTS}
     receipt = ErasureReceipt(
@@ -174,12 +175,13 @@ def _complete(session: Session, row: ErasureRow) -> None:
 
 
 def _have_deleted(session: Session, row: ErasureRow) -> None:
-    again = Erased(submission_id=row.submission_id, documents=row.made_from)
+    forget = row.why["reason"] == erasure.TEST_MODE
+    again = Erased(submission_id=row.submission_id, documents=row.made_from, forget=forget)
     emit(session, events.ERASURE_ASKED, again, subject=_subject(row))
 
 
 def _order_signature(session: Session, row: ErasureRow, text: str) -> None:
-    due = ErasureReceiptDue(submission_id=row.submission_id, sha256=erasure.digest(text), text=text)
+    due = ErasureReceiptDue(submission_id=row.submission_id, sha256=erasure.digest(text), text=text, test=row.test)
     emit(session, events.ERASURE_RECEIPT_DUE, due, subject=_subject(row))
 
 

@@ -68,6 +68,7 @@ def send_code(session: Session, command: rpc.SendProgressCode, site: Site, now: 
                 lang=command.lang or account.locale,
                 minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
                 expires_at=issued.expires_at,
+                test=submission.row.test,
             )
             emit(session, CODE_DUE, due, subject=f"submission:{submission.row.id}")
         pause = int(one_time_codes.SENDS.pause.total_seconds())

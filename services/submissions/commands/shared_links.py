@@ -109,7 +109,7 @@ def request_of_visitor(
     )
     return rpc.api.CreateSubmission(
         request_id=f"link/{template.id}/{_request_of(command, contact)}",
-        actor=sender.model_copy(update={"role": Role.ADMIN}),
+        actor=sender.model_copy(update={"role": Role.ADMIN, "test": template.test}),
         account=command.account,
         certsign=command.certsign,
         template_id=template.id,
@@ -181,6 +181,7 @@ def send_code(
             lang=command.lang or command.account.locale,
             minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
             expires_at=issued.expires_at,
+            test=template.test,
         )
         emit(session, CODE_DUE, due, subject=f"template:{template.id}", keep=False)
         return rpc.codes.CodeSent(

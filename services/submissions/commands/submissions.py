@@ -26,7 +26,7 @@ from services.submissions.planning import changes, creation, invites
 from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import present, queries
-from services.submissions.rules import domain
+from services.submissions.rules import domain, test_mode
 from services.submissions.rules.domain import Fact, Happened, Refused
 from services.submissions.site import Site
 from services.submissions.storage import known_templates, store, trail
@@ -61,7 +61,7 @@ def create(
         there = [
             (position, submitter) for position, submitter in enumerate(plan.submitters) if submitter.invited_by is None
         ]
-        submitters = [_submitter_row(row.id, position, draft, now) for position, draft in there]
+        submitters = [_submitter_row(row, position, draft, now) for position, draft in there]
         row.invitees = invites.waiting(plan.submitters, prepared)
         session.add_all(submitters)
         session.flush()
@@ -280,6 +280,7 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
         slug=store.new_slug(),
         name=plan.name,
         source=command.source,
+        test=command.actor.test,
         created_by_id=command.actor.user_id or None,
         created_by_email=command.actor.email or None,
         created_by_name=command.actor.name or None,
@@ -303,9 +304,10 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
     )
 
 
-def _submitter_row(submission_id: int, position: int, draft: PlannedSubmitter, now: datetime) -> SubmitterRow:
+def _submitter_row(submission: SubmissionRow, position: int, draft: PlannedSubmitter, now: datetime) -> SubmitterRow:
     return SubmitterRow(
-        submission_id=submission_id,
+        submission_id=submission.id,
+        test=submission.test,
         position=position,
         party_uuid=draft.party.uuid,
         role=draft.party.name,
@@ -338,7 +340,7 @@ def _snapshot_row(submission_id: int, command: rpc.NewSubmission, template: Basi
         documents=[document.model_dump(mode="json") for document in template.documents],
         fields=[field.model_dump(mode="json") for field in plan.fields],
         parties=[submitter.party.model_dump(mode="json") for submitter in plan.submitters],
-        account=command.account.model_dump(mode="json"),
+        account=test_mode.account_of(command).model_dump(mode="json"),
         certsign=plan.certsign.model_dump(mode="json") if plan.certsign else None,
         dutystamp=command.dutystamp.model_dump(mode="json") if command.dutystamp else None,
     )

@@ -73,6 +73,7 @@ def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundS
     submitters = told_parties.parties(queries.submitters_of(session, [row.id]), lines)
     return receipts.FoundSealed(
         submission_id=row.id,
+        test=row.test,
         name=told_parties.submission(row, lines).name or session.get_one(SnapshotRow, row.id).template_name or "",
         document=documents.get(query.sha256),
         sealed_at=sealed.occurred_at,

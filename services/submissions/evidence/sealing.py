@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.blobs import BlobRef
-from contracts.fields import conditions
+from contracts.fields import conditions, paper
 from contracts.fields import values as rules
 from contracts.fields.kinds import UNTOUCHABLE
 from contracts.fields.rules import is_empty
@@ -236,6 +236,8 @@ def _request(
         parties=parties,
         notes=_notes(filled, reasons, account),
         base_url=site.base_url if site else "",
+        test=row.test,
+        mark=paper.mark_of_test(account) if row.test else "",
     )
 
 

@@ -65,7 +65,9 @@ def _confirm(submission: store.LoadedSubmission, submitter: SubmitterRow, line: 
         "created_at": at,
     }
     submission.session.execute(sa.insert(StatementRow), note)
-    due = StatementDue(statement=statement, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING)
+    due = StatementDue(
+        statement=statement, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING, test=row.test
+    )
     emit(submission.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
     return receipt
 
@@ -148,6 +150,7 @@ def find(session: Session, query: FindReceipt) -> FoundReceipt:
         sealing_status=SealingStatus(submission.sealing_status) if submission.sealing_status else None,
         sealed_at=_sealed_at(session, submission),
         sealed=[file.sha256 for file in files],
+        test=submission.test,
     )
 
 

@@ -26,6 +26,7 @@ from contracts.events import (
     ReturnedMail,
     WrongRecipientMail,
 )
+from contracts.evidence import erasure
 from contracts.providers import CERTSIGN, CertsignMode, CertsignOrder
 from contracts.runtime.bus.outbox import emit
 from contracts.types import Actor, ActsAs, CertsignState, CertsignStatus, DutystampState, DutystampStatus, iso
@@ -160,6 +161,7 @@ def public_data(announcement: Announcement, data: dict[str, Any]) -> PublicData:
         template_id=row.template_id,
         shared=bool(template and template.shared),
         created_by_id=row.created_by_id,
+        test=row.test,
     )
 
 
@@ -278,8 +280,12 @@ def preferences_given(announcement: Announcement, actor: Actor, preferences: dic
 
 def erased(announcement: Announcement, documents: list[str], reason: str) -> None:
     """The submission is removed for good, and with it the ``documents`` (SHA-256). Who hears of it outside is told nothing of
-    the people."""
+    the people; of what goes with all of test mode nobody outside hears."""
     number = announcement.submission.row.id
+    if reason == erasure.TEST_MODE:
+        gone = Erased(submission_id=number, documents=documents, forget=True)
+        _emit_public(announcement, events.SUBMISSION_ERASED, gone)
+        return
     data = {
         "id": number,
         "erased": True,

@@ -50,6 +50,7 @@ def context(submission: LoadedSubmission, site: Site, attachments: Sequence[Atta
         sender_first_name=row.created_by_first_name,
         sender_email=row.created_by_email,
         reply_to=row.details.get("reply_to"),
+        test=row.test,
         parties=[
             Recipient(
                 submitter_id=submitter.id,

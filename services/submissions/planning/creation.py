@@ -31,7 +31,7 @@ from services.submissions.planning.code_requirements import (
     code_requirements,
 )
 from services.submissions.planning.plan import Basis, Plan, PlannedSubmitter
-from services.submissions.rules import confirming, preferences
+from services.submissions.rules import confirming, preferences, test_mode
 from services.submissions.rules.identity_requirements import check_identity_available
 from services.submissions.rules.overrides import (
     OverrideRequest,
@@ -79,7 +79,9 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
     problems = Problems()
+    request = test_mode.adapted(request, problems)
     _check_basis(template, limits, problems)
+    test_mode.check_documents(request, template.documents, field_of(template), problems)
     problems.settle()
     _check_count(request.submitters, limits, problems)
     problems.settle()
@@ -129,7 +131,9 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         + [draft for draft in agreements if draft],
         variables=_variables(request, limits, problems),
         paths={uuid: path for overrides in overrides_of_all for uuid, path in overrides.paths.items()},
-        certsign=_certsign(request.certsign, chosen, given_preferences, field_of(template), problems),
+        certsign=None
+        if request.actor.test
+        else _certsign(request.certsign, chosen, given_preferences, field_of(template), problems),
     )
     if request.submitters and not strangers:
         _check_somebody_acts(plan, problems)

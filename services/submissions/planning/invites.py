@@ -177,6 +177,7 @@ def _missing(party: PartyToInvite, path: str) -> ServiceError:
 def _row(submission: LoadedSubmission, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
     return SubmitterRow(
         submission_id=submission.row.id,
+        test=submission.row.test,
         position=invitee["position"],
         party_uuid=invitee["party_uuid"],
         role=invitee["role"],

@@ -14,7 +14,7 @@ from contracts.types import Actor, Role, SubmissionStatus
 from services.submissions.models import COMPLETION_GROUP, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.rules.parties.addresses import searchable
 from services.submissions.storage import store
-from services.submissions.storage.access import templates_visible_to, visible_to
+from services.submissions.storage.access import listed_of_mode, templates_visible_to, visible_to
 
 _SUBMISSIONS, _SUBMITTERS, _TEMPLATES = (
     cast("sa.Table", model.__table__) for model in (SubmissionRow, SubmitterRow, TemplateRow)
@@ -51,7 +51,8 @@ def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
 
 
 def of_submitters(query: rpc.ListSubmitters) -> Listing:
-    exact: list[sa.ColumnElement[bool]] = []
+    mode = listed_of_mode(query.actor, SubmitterRow)
+    exact: list[sa.ColumnElement[bool]] = mode.get("exact", [])
     filters: list[sa.ColumnElement[bool]] = []
     for column, value, conditions in (
         (_SUBMITTER.submission_id, query.submission_id, exact),
@@ -77,6 +78,7 @@ def of_submitters(query: rpc.ListSubmitters) -> Listing:
         table=_SUBMITTERS,
         source=source,
         exact=exact,
+        common=mode.get("common", []),
         filters=[*filters, *completed],
         text=_SUBMITTER.search,
         term=searchable(query.q.strip()) if query.q else "",
@@ -90,10 +92,12 @@ def _of_submissions(query: rpc.ListSubmissions, exact: Conditions, *, small: boo
         filters.append(_TEMPLATE.folder_name == query.template_folder)
     if query.actor.role is not Role.ADMIN:
         filters.append(visible_to(query.actor))
+    mode = listed_of_mode(query.actor, SubmissionRow)
     return Listing(
         table=_SUBMISSIONS,
         source=_SUBMISSIONS.outerjoin(_TEMPLATES, _TEMPLATE.id == _SUBMISSION.template_id),
-        exact=exact,
+        exact=[*mode.get("exact", []), *exact],
+        common=mode.get("common", []),
         filters=filters,
         text=_SUBMISSION.search,
         term=searchable(query.q.strip()) if query.q else "",

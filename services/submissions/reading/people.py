@@ -16,6 +16,7 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.reading import queries
 from services.submissions.site import Site
 from services.submissions.storage import trail
+from services.submissions.storage.access import of_mode
 
 _AT_ONCE = 100
 
@@ -29,7 +30,7 @@ def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
     _require_admin(query.actor)
     pattern, found, after = like_pattern(query.email), list[int](), query.after
     while len(found) < query.limit:
-        candidates = list(session.scalars(_candidates(pattern, after)))
+        candidates = list(session.scalars(_candidates(pattern, after, query.actor)))
         named = _mentioned(session, candidates, query.email)
         found += [number for number in candidates if named.get(number)]
         if len(candidates) < _AT_ONCE:
@@ -41,9 +42,12 @@ def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
 def describe(session: Session, query: rpc.DescribePerson, site: Site, now: datetime) -> rpc.PersonInSubmissions:
     """Give what each of these submissions has about the person."""
     _require_admin(query.actor)
-    named = _mentioned(session, query.ids, query.email)
+    seen = list(
+        session.scalars(sa.select(SubmissionRow.id).where(SubmissionRow.id.in_(query.ids), of_mode(query.actor)))
+    )
+    named = _mentioned(session, seen, query.email)
     return rpc.PersonInSubmissions(
-        data=[_described(session, row, named[row.id], query, site, now) for row in session.scalars(_rows(query.ids))]
+        data=[_described(session, row, named[row.id], query, site, now) for row in session.scalars(_rows(seen))]
     )
 
 
@@ -107,7 +111,7 @@ def _places(row: Any, columns: Sequence[str], email: str, prefix: str) -> Iterat
         yield from places(getattr(row, column), email, prefix + column.rstrip("_"))
 
 
-def _candidates(pattern: str, after: int) -> sa.Select[int]:
+def _candidates(pattern: str, after: int, actor: Actor) -> sa.Select[int]:
     """The next submissions that may name the address."""
 
     def may_name(row: type[Any], columns: Sequence[str]) -> sa.ColumnElement[bool]:
@@ -119,7 +123,8 @@ def _candidates(pattern: str, after: int) -> sa.Select[int]:
         sa.exists().where(SubmitterRow.submission_id == SubmissionRow.id, may_name(SubmitterRow, _OF_SUBMITTER)),
         sa.exists().where(TrailRow.submission_id == SubmissionRow.id, may_name(TrailRow, ("data",))),
     )
-    return sa.select(SubmissionRow.id).where(SubmissionRow.id > after, of_it).order_by(SubmissionRow.id).limit(_AT_ONCE)
+    which = (of_mode(actor), SubmissionRow.id > after, of_it)
+    return sa.select(SubmissionRow.id).where(*which).order_by(SubmissionRow.id).limit(_AT_ONCE)
 
 
 def _rows(submission_ids: Sequence[int]) -> sa.Select[SubmissionRow]:

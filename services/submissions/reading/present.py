@@ -143,6 +143,7 @@ def submission(shown: SubmissionView) -> Submission:
         archived_at=row.archived_at,
         erase_at=row.erase_at,
         legal_hold=row.legal_hold,
+        test=row.test,
         created_at=row.created_at,
         updated_at=row.updated_at,
         completed_at=row.completed_at,
@@ -202,6 +203,7 @@ def submitter(
         identity_status=row.confirmation["status"] if row.confirmation else None,
         identity=as_stored(SignerCertificate, **signer) if (signer := (row.confirmation or {}).get("signer")) else None,
         acts_as=acts_as(row).value,
+        test=shown.row.test,
     )
 
 

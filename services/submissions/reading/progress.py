@@ -75,7 +75,8 @@ def rights(session: Session, submission: LoadedSubmission, email: str | None, us
 
 def _sees(session: Session, submission: LoadedSubmission, user: Actor) -> bool:
     try:
-        queries.visible_submission(session, user, submission.row.id)
+        in_mode = user.model_copy(update={"test": submission.row.test})  # they have come without a key
+        queries.visible_submission(session, in_mode, submission.row.id)
     except ServiceError:
         return False
     return True

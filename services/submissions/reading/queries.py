@@ -253,7 +253,7 @@ _SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (Sub
 _OF_TEMPLATE = ("name", "external_id", "folder_name", "created_at", "updated_at")
 _OF_SUBMISSION = (
     *("id", "slug", "name", "source", "order", "status", "unfinished", "expire_at", "archived_at", "sealing_status"),
-    *("erase_at", "legal_hold"),
+    *("erase_at", "legal_hold", "test"),
     *(
         "sealing_error",
         "pades_level",

@@ -3,25 +3,41 @@
 An admin sees and changes everything. An editor sees and handles the submissions of their own templates, and those that they
 created. A viewer reads those of shared templates, and gets nothing that lets them act: no slug, no signing link; nor does
 anybody whose key cannot send. A one-off submission belongs to its creator. What may not be seen does not exist (404); what may
-be seen and not be changed is forbidden (403).
+be seen and not be changed is forbidden (403). With a test key there is what was made in test mode and nothing else, with a live
+one everything but that.
 """
+
+from typing import Any
 
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.types import Actor, Role
-from services.submissions.models import BatchRow, ErasureRow, SubmissionRow, TemplateRow
+from services.submissions.models import BatchRow, ErasureRow, SubmissionRow, SubmitterRow, TemplateRow
 
 
 def visible_to(actor: Actor, rows: type[SubmissionRow | ErasureRow] = SubmissionRow) -> sa.ColumnElement[bool]:
     """The condition that every query carries; it speaks of SubmissionRow (or what is left of it: ``rows``) outer-joined with
     TemplateRow."""
     template, submission = TemplateRow.__table__.c, rows.__table__.c
+    mine = of_mode(actor, rows)
     if actor.role is Role.ADMIN:
-        return sa.true()
+        return mine
     if actor.role is Role.EDITOR:
-        return sa.or_(template.author_id == actor.user_id, submission.created_by_id == actor.user_id)
-    return sa.func.coalesce(template.shared, sa.false())
+        return sa.and_(mine, sa.or_(template.author_id == actor.user_id, submission.created_by_id == actor.user_id))
+    return sa.and_(mine, sa.func.coalesce(template.shared, sa.false()))
+
+
+def of_mode(actor: Actor, rows: type[SubmissionRow | ErasureRow | BatchRow] = SubmissionRow) -> sa.ColumnElement[bool]:
+    """The condition that a record is of the mode, test or live, of the actor's key."""
+    test: sa.ColumnElement[bool] = rows.__table__.c.test
+    return test if actor.test else sa.not_(test)
+
+
+def listed_of_mode(actor: Actor, rows: type[SubmissionRow | SubmitterRow | BatchRow]) -> dict[str, Any]:
+    """The same as a Listing takes it: what is of test mode is rare, and looked up."""
+    test: sa.ColumnElement[bool] = rows.__table__.c.test
+    return {"exact": [test]} if actor.test else {"common": [sa.not_(test)]}
 
 
 def templates_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
@@ -37,10 +53,11 @@ def templates_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
 def batches_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     """The same of batches, which are of those who can send; it speaks of BatchRow outer-joined with TemplateRow."""
     template, batch = TemplateRow.__table__.c, BatchRow.__table__.c
+    mine = of_mode(actor, BatchRow)
     if actor.role is Role.ADMIN:
-        return sa.true()
+        return mine
     if actor.role is Role.EDITOR:
-        return sa.or_(template.author_id == actor.user_id, batch.created_by_id == actor.user_id)
+        return sa.and_(mine, sa.or_(template.author_id == actor.user_id, batch.created_by_id == actor.user_id))
     return sa.false()
 
 

@@ -20,6 +20,7 @@ class TemplateNews(Tolerant):
     folder_name: str
     shared_link: bool
     author_id: int
+    test: bool = False
     created_at: datetime
     updated_at: datetime
 
@@ -48,6 +49,7 @@ def _keep(session: Session, template: TemplateSnapshot | TemplateNews) -> None:
         "folder_name": template.folder_name,
         "shared": template.shared_link,
         "author_id": template.author_id,
+        "test": template.test,
         "created_at": template.created_at,
         "updated_at": template.updated_at,
     }

@@ -90,6 +90,7 @@ FAIL_DUTYSTAMP = "fail_dutystamp"
 RETRY_DUTYSTAMP = "retry_dutystamp"
 COMPLETE_SUBMISSION = "complete_submission"
 ERASE_SUBMISSION = "erase_submission"
+ADVANCE_TEST_CLOCK = "advance_test_clock"
 
 
 PARTY = ("role", "name", "email", "phone")
@@ -135,9 +136,9 @@ def actor_data(actor: Actor) -> dict[str, Any]:
 
 
 def creation_data(submission: LoadedSubmission) -> dict[str, Any]:
-    """Say what a submission was made as: its name, and the parties that there are from the start."""
+    """Say what a submission was made as: its name, the parties that there are from the start, and that it is a test."""
     parties = [{"submitter_id": submitter.id, **party(submitter)} for submitter in submission.submitters]
-    return {"name": submission.row.name, "parties": parties}
+    return {"name": submission.row.name, "parties": parties, **({"test": True} if submission.row.test else {})}
 
 
 @dataclass(frozen=True)

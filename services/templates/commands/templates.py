@@ -18,7 +18,7 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import Notice, PageSize, Removed, Template, iso
 from services.templates import queries, store
 from services.templates.access import require_owner, require_writer
-from services.templates.commands import preferences
+from services.templates.commands import preferences, test_mode
 from services.templates.intake.preparing import Ready
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
@@ -40,6 +40,8 @@ def create(
     def decide() -> Template:
         require_writer(command.actor)
         title, external_id = store.checked_names(command.name, command.external_id)
+        if external_id is not None:
+            queries.take_from_test(session, command.actor, external_id)
         row = queries.holder(session, external_id, lock=True)
         if row is None:
             definition = domain.define([prepared.fields for prepared in ready], limits)
@@ -48,6 +50,7 @@ def create(
             if row is not None:
                 store.put_documents(row, _stored(ready, definition), _report(ready, definition))
                 session.flush()
+                test_mode.record_files(session, row, _keys(ready))
                 return store.announced(session, TEMPLATE_CREATED, row, links, now)
             # Somebody else was faster; their template is there now.
             row = queries.holder(session, external_id, lock=True)
@@ -115,6 +118,7 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
         source = queries.visible_template(session, command.actor, command.id)
         title, external_id = store.checked_names(command.name, command.external_id)
         if external_id is not None:
+            queries.take_from_test(session, command.actor, external_id)
             queries.require_free(session, external_id)
         fresh = {document.uuid: str(uuid.uuid4()) for document in source.documents}
         definition = domain.cloned(store.definition_of(source), fresh)
@@ -187,6 +191,7 @@ def _replace(
     row.archived_at = None
     row.updated_at = now
     session.flush()
+    test_mode.record_files(session, row, _keys(ready))
 
 
 def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits, now: datetime) -> bool:
@@ -206,6 +211,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
         _title, row.external_id = store.checked_names(None, command.external_id)
         if row.external_id is not None:
             with session.no_autoflush:
+                queries.take_from_test(session, command.actor, row.external_id)
                 queries.require_free(session, row.external_id, but=row.id)
     if command.folder_name is not None:
         row.folder = store.folder_named(session, command.folder_name)
@@ -253,6 +259,10 @@ def _stored(ready: Sequence[Ready], definition: Definition) -> list[StoredDocume
 
 def _report(ready: Sequence[Ready], definition: Definition) -> list[Notice]:
     return [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
+
+
+def _keys(ready: Sequence[Ready]) -> list[str]:
+    return [file.key for prepared in ready for file in (prepared.stored.file, prepared.stored.original)]
 
 
 def _archived_data(row: TemplateRow) -> dict[str, Any]:

@@ -47,6 +47,8 @@ def create(
     problems = Problems()
     title, external_id = store.cleaned_names(command.name, command.external_id, problems)
     row = queries.holder(session, external_id)
+    if row is not None and row.test and not command.actor.test:
+        row = None  # it would lose the key to this one
     if row is not None:
         require_owner(command.actor, row)
     previous = store.definition_of(row) if row is not None else None
@@ -80,7 +82,7 @@ def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     require_writer(command.actor)
     source = queries.visible_template(session, command.actor, command.id)
     title, external_id = store.checked_names(command.name, command.external_id)
-    if external_id is not None:
+    if external_id is not None and not queries.is_of_test(session, command.actor, external_id):
         queries.require_free(session, external_id)
     report = [Notice.model_validate(notice) for notice in source.report]
     definition, documents = store.definition_of(source), commands.renamed(command, source)

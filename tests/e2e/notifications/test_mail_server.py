@@ -4,12 +4,14 @@ from email.message import EmailMessage
 from typing import Any
 
 import pytest
+import requests
 
 from tests.e2e.conftest import Equipped
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.material.outcomes import completed, mail_text
 from tests.support.servers.mail_server import MailServer
 from tests.support.services.suite import RunningSuite, wait_until
+from tests.support.services.tester import Tester
 
 SELLER, BUYER, ADMIN = "seller@example.com", "buyer@example.com", "admin@example.com"
 
@@ -188,3 +190,27 @@ def test_a_server_that_says_no(server: MailServer, suite: RunningSuite, template
         wait_until(lambda: "bounce_email" in history(), what="the bounce in the history")
     finally:
         server.rcpt = lambda _address: None
+
+
+def test_nothing_of_test_mode_leaves_and_no_time_stamp_is_bought(
+    equipped: Equipped, suite: RunningSuite, server: MailServer, template: dict[str, Any]
+) -> None:
+    tester = Tester(suite)
+    stamped = len(equipped.authority.requests)
+    parties = begun(tester, template)  # type: ignore[arg-type]
+    done = finished(tester, parties)  # type: ignore[arg-type]
+    assert done["pades_level"] == "B-B"
+    about = {"submission_id": done["id"], "limit": 100}
+
+    def kept() -> set[str]:
+        found = tester.api("GET", "/test_mails", params=about)["data"]
+        return {mail["kind"] for mail in found if mail["state"] == "sent"}
+
+    wait_until(lambda: {"invitation", "completed", "documents_copy"} <= kept(), what="the mails of the test")
+    live = begun(suite, template)
+    slugs = {party["slug"] for party in live}
+    for message in all_of(server, SELLER, BUYER):
+        assert any(slug in mail_text(message) for slug in slugs), "no mail of the test is among them"
+    assert len(equipped.authority.requests) == stamped
+    page = requests.get(f"{suite.base_url}/dev/mail", timeout=60).text
+    assert SELLER in page, "there it is, beside a mail server"

@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import ServiceError
 from services.gateway import rights
 from services.gateway.http.openapi import specification
-from services.gateway.rights import EVERY_SCOPE, WHOLE, CallersKey, Rights, Scope
+from services.gateway.rights import EVERY_SCOPE, WHOLE, CallersKey, Mode, Rights, Scope
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(hours=1), NOW + timedelta(days=1)
@@ -22,6 +22,7 @@ NEEDED = {
         batches.search batches.get batches.rows batches.results
         submissions.erasure submissions.erasure_receipt
         submitters.search submitters.get tools.merge tools.verify events.feed events.form events.submission
+        test_mode.get
     """,
     "send": """
         templates.create_submission submissions.create submissions.init submissions.create_from_pdf
@@ -29,6 +30,7 @@ NEEDED = {
         batches.create batches.cancel batches.retry
         submissions.remove submissions.seal submissions.send_again submissions.dutystamp submissions.certsign
         submitters.update
+        test_mode.mails test_mode.text_messages
     """,
     "templates": """
         templates.create_from_pdf templates.create_from_docx templates.create_from_html templates.merge
@@ -42,6 +44,7 @@ NEEDED = {
         users.search users.create users.get users.update users.remove users.api_key users.rotate_api_key
         keys.search keys.create keys.update keys.remove
         account.get account.update account.test_certsign account.dutystamps people.get
+        test_mode.advance test_mode.wipe
     """,
 }
 """Written once more by hand: to move an operation to another scope is a decision, no slip."""
@@ -240,3 +243,39 @@ def test_what_is_not_lost_may_go(before: Rights, after: Rights | None) -> None:
 
 def test_a_key_in_a_log_says_nothing_that_finds_it() -> None:
     assert "f00d" not in repr(CallersKey("3fa1c0de9b7d4e21", "f00d" * 16))
+
+
+def test_a_test_key_is_stored_so_that_a_version_without_test_mode_gives_it_nothing() -> None:
+    for given in (WHOLE, Rights(test=True), Rights(frozenset({Scope.SEND}), LATER, test=True), of("read", until=SOON)):
+        text = rights.stored(given)
+        assert rights.read_stored(text, given.expires_at) == given
+        as_before = rights.read_scopes(text.split())
+        assert as_before == (frozenset() if given.test else given.scopes)
+    assert rights.read_stored("test:send read", None).scopes == {Scope.SEND}, "never more for what is mixed"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_what_both_modes_share_takes_a_live_key_to_change(operation: specification.Operation) -> None:
+    of_account = operation.definition.get("x-scope") == "admin" and not operation.id.startswith("test_mode.")
+    if of_account and operation.method != "get":
+        assert operation.mode is Mode.LIVE
+    if operation.id.startswith("test_mode."):
+        assert operation.mode is Mode.TEST
+
+
+def test_a_key_is_refused_where_only_the_other_mode_is_served() -> None:
+    live, test = WHOLE, Rights(test=True)
+    for key, mode in ((live, Mode.LIVE), (live, None), (test, Mode.TEST), (test, None)):
+        rights.check_mode(key, mode)
+    for key, mode in ((live, Mode.TEST), (test, Mode.LIVE)):
+        with pytest.raises(ServiceError) as refused:
+            rights.check_mode(key, mode)
+        assert refused.value.code == "forbidden"
+
+
+def test_a_test_key_gives_no_live_key_and_does_not_count_as_the_admins_own() -> None:
+    rights.check_giving(WHOLE, Rights(test=True))
+    rights.check_giving(Rights(test=True), Rights(test=True))
+    with pytest.raises(ServiceError, match="cannot give a live key"):
+        rights.check_giving(Rights(test=True), of("read"))
+    assert not Rights(test=True).lasts_as_admin

@@ -384,3 +384,15 @@ def test_a_hostile_name_says_nothing_in_another_ones_place(blobs: BlobStore, tmp
     assert shown.split() == ["IP", "203.0.113.7"]
     assert "and 29 more" in said
     assert_clean(data, tmp_path)
+
+
+def test_of_a_test_every_page_says_so(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    mark = "TEST – no legal effect"
+    assert mark not in words(made(request, blobs), tmp_path)
+    data = made(request.model_copy(update={"test": True}), blobs)
+    pages = [page for page in pdf_text(data, tmp_path).split("\f") if page.strip()]
+    assert len(pages) > 1
+    assert all(page.count(mark) >= 2 for page in pages)
+    assert pages[0].count(mark) == 3, "below the title as well"
+    assert_clean(data, tmp_path)

@@ -49,7 +49,7 @@ def first_ids(session: Session, listing: Listing, span: Span) -> list[int]:
     if listing.filters:
         if listing.rare is None or not postgresql:
             return _collect(session, listing, span, search_for)
-        return listing.rare(session, [*listing.exact, *span.of(listing.key), *search_for], span)
+        return listing.rare(session, [*listing.of_table, *span.of(listing.key), *search_for], span)
     return _walk(session, listing, span, search_for)
 
 
@@ -123,7 +123,7 @@ def _hits_in_blocks(listing: Listing, span: Span) -> sa.CompoundSelect[Any]:
     Before them, with 0 for a place: which of the ids from ``start`` to ``stop`` by ``step`` have the term."""
     # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
     matches = terms.contains_unindexed(listing.text, listing.term)
-    fits = sa.and_(sa.true(), *listing.exact, *listing.filters, *span.of(listing.key), matches)
+    fits = sa.and_(sa.true(), *listing.of_table, *listing.filters, *span.of(listing.key), matches)
     block, spread = probed_blocks, spread_ids
     hits = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.joined)
     hits = hits.where(terms.in_blocks(listing.table, listing.text, listing.term, block.c.those))
@@ -136,12 +136,12 @@ def _hits_in_blocks(listing: Listing, span: Span) -> sa.CompoundSelect[Any]:
 
 
 def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:
-    conditions = (*listing.exact, *listing.filters, *span.of(listing.key), *more)
+    conditions = (*listing.of_table, *listing.filters, *span.of(listing.key), *more)
     return sa.select(listing.key.label("id")).select_from(listing.joined).where(*conditions)
 
 
 def _window(listing: Listing, span: Span, *columns: Any) -> sa.Select[Any]:
-    statement = sa.select(*columns).select_from(listing.table).where(*listing.exact, *span.of(listing.key))
+    statement = sa.select(*columns).select_from(listing.table).where(*listing.of_table, *span.of(listing.key))
     return statement.order_by(span.order(listing.key))
 
 

@@ -42,7 +42,8 @@ class Span:
 @dataclass(frozen=True)
 class Listing:
     """The query of a list. ``exact`` speaks of the listed table alone and an index gives it in order of ``key``; ``filters``
-    are all the other conditions, and ``source`` joins the table with what they speak of. ``term`` is searched for in ``text``.
+    are all the other conditions, and ``source`` joins the table with what they speak of. ``common`` speaks of the listed table
+    alone, too, and holds for nearly all rows: no way of finding them is chosen by it. ``term`` is searched for in ``text``.
 
     ``rare`` finds those that are rare among the exact ones, on PostgreSQL; it is given the conditions on the listed table.
     Without it, and on SQLite, they are collected as the database likes. ``small``: there are few, collect them at once.
@@ -52,6 +53,7 @@ class Listing:
     source: sa.FromClause | None = None
     exact: Conditions = ()
     filters: Conditions = ()
+    common: Conditions = ()
     text: Any = None
     term: str = ""
     rare: Callable[[Session, Conditions, Span], list[int]] | None = None
@@ -60,6 +62,11 @@ class Listing:
     @property
     def joined(self) -> sa.FromClause:
         return self.table if self.source is None else self.source
+
+    @property
+    def of_table(self) -> Conditions:
+        """All conditions on the listed table alone."""
+        return [*self.exact, *self.common]
 
     @property
     def key(self) -> Any:

@@ -41,7 +41,7 @@ def _read(session: Session, listings: Sequence[Listing], rows: sa.Select[Any] | 
         return _ids(session, listings, span)
     key = listings[0].key
     if len(listings) == 1 and listings[0].plain:
-        rows = rows.where(*listings[0].exact, *span.of(key)).limit(span.limit)
+        rows = rows.where(*listings[0].of_table, *span.of(key)).limit(span.limit)
     elif found := _ids(session, listings, span):
         rows = rows.where(key.in_(found))
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from contracts.types import Role
-from services.gateway.rights import EVERY_SCOPE, Scope
+from services.gateway.rights import EVERY_SCOPE, Mode, Scope
 from services.gateway.settings import Settings
 
 FILE = Path(__file__).parents[4] / "contracts" / "openapi.yaml"
@@ -43,6 +43,12 @@ class Operation:
         """Return the scopes of which a key needs one: none that would do where the document says nothing."""
         named = self.definition.get("x-scope")
         return EVERY_SCOPE if named == ANY_SCOPE else frozenset([Scope(named)] if named else [])
+
+    @property
+    def mode(self) -> Mode | None:
+        """Return whether it is for live keys or for test keys alone; None: for both."""
+        named = self.definition.get("x-mode")
+        return None if named is None else Mode(named)
 
     @property
     def takes_files(self) -> bool:

@@ -67,6 +67,7 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         return flask.render_template(
             f"signing/{form.state}.html",
             form=form,
+            test_mode=form.test,
             data=data,
             start=start,
             first_page=first_page_url(context, slug, form) if form.state in ("open", CONFIRMING) else None,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pikepdf
 from pikepdf import Array, Dictionary, Name
 
+from contracts.fields import paper
 from contracts.fields.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
@@ -22,7 +23,7 @@ from services.rendering.jobs.archival.claim import claim_of, rules_for, tell_the
 from services.rendering.jobs.archival.tagging import Mark, Tagging, is_tagged
 from services.rendering.jobs.drawing.fields import draw_field
 from services.rendering.jobs.drawing.flatten import flatten
-from services.rendering.jobs.drawing.footer import draw_footer, draw_mark
+from services.rendering.jobs.drawing.footer import draw_footer, draw_mark, draw_test_mark
 from services.rendering.jobs.drawing.isolation import isolate
 from services.rendering.jobs.drawing.places import FieldRefused, Filling, Shown, name_of
 from services.rendering.jobs.forms.existing_signatures import existing_signatures
@@ -70,18 +71,24 @@ def fill_into(
     footer = page_footer(request.account, request.submission_slug)
     if footer and claim.part != 4:  # which has no document information
         pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
-    if footer or request.mark:
+    test_mark = paper.mark_of_test(request.account) if request.test else ""
+    mark = request.mark if request.mark != test_mark else ""
+    if footer or mark or test_mark:
         by_page.update({number: [] for number in range(1, len(pdf.pages) + 1) if number not in by_page})
     for number, items in sorted(by_page.items()):
         page = _page(pdf, number, items)
         canvas = Canvas(visible_page(page), fonts, pictures, rules, tagged=tagging is not None)
+        ends = 0.0
         if footer:
             with canvas.marked():
-                draw_footer(canvas, footer)
-        drawn += _draw_all(canvas, number, items, filling)
-        if request.mark:  # over the values: no value may hide what the file is
+                ends = draw_footer(canvas, footer)
+        if test_mark:
             with canvas.marked():
-                draw_mark(canvas, request.mark)
+                draw_test_mark(canvas, test_mark, ends)
+        drawn += _draw_all(canvas, number, items, filling)
+        if mark:  # over the values: no value may hide what the file is
+            with canvas.marked():
+                draw_mark(canvas, mark)
         if not canvas.is_empty:
             _lay_over(pdf, page, canvas, tagging)
         if canvas.links:

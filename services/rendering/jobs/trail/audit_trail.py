@@ -19,12 +19,14 @@ from asn1crypto import x509
 from contracts.evidence.audit_chain import START
 from contracts.fields import paper as values
 from contracts.fields.kinds import WITHOUT_CONTENT
+from contracts.fields.paper import mark_of_test
 from contracts.formats.markdown_text import plain_title
 from contracts.languages.saying import Section, language_for
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import ActsAs, FieldType
+from services.rendering.jobs.drawing.footer import draw_test_mark
 from services.rendering.jobs.paper import sheets
-from services.rendering.jobs.paper.canvas import Canvas
+from services.rendering.jobs.paper.canvas import RED, Canvas
 from services.rendering.jobs.paper.qr_code import qr_code
 from services.rendering.jobs.paper.sheets import Block, Margins, Paper, readable
 from services.rendering.jobs.pdf.geometry import Rectangle
@@ -51,6 +53,8 @@ _HASH = Style(family="Courier", size=8, color=INK, leading=1.25)
 _SMALL_HASH = Style(family="Courier", size=7.5, color=SOFT)
 _FURNITURE = Style(size=7.5, color=SOFT, wrap=False)
 _MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
+
+_TEST = Style(size=12, bold=True, color=RED)
 
 _CODE_SIDE = 76.0
 _SHORT_HASH = 12
@@ -114,7 +118,13 @@ class AuditTrail:
         self._sheet = Paper(
             size,
             Margins(),
-            partial(_furniture, say, readable(request.name, 80), request.submission_id),
+            partial(
+                _furniture,
+                say,
+                readable(request.name, 80),
+                request.submission_id,
+                mark_of_test(request.account) if request.test else "",
+            ),
             right_to_left=say.direction == "rtl",
         )
         self._sections = sections = _Sections(request, self._sheet, attachments, seal, say)
@@ -174,6 +184,7 @@ class _Sections:
             self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
             sheets.space(5),
             self._text(say("title"), _TITLE),
+            *([self._text(mark_of_test(request.account), _TEST)] if request.test else []),
             sheets.space(2),
             self._text(request.name, Style(size=12, color=SOFT), longest=300),
             sheets.space(16),
@@ -626,18 +637,20 @@ class _Sections:
         return values.printed_time(moment, self._request.account.time_zone, self._request.account.locale)
 
 
-def _furniture(say: Section, name: str, submission_id: int, canvas: Canvas, number: int, pages: int) -> None:
-    """Bars at top and bottom; below, whose product it is, what this is, which page."""
+def _furniture(say: Section, name: str, submission_id: int, mark: str, canvas: Canvas, number: int, pages: int) -> None:
+    """Bars at top and bottom; below, whose product it is, what this is, which page. ``mark``: that it is a test."""
     width, height = canvas.page.width, canvas.page.height
     canvas.fill(Rectangle(0, height - 9, width, height), ACCENT)
     canvas.fill(Rectangle(0, height - 13, width, height - 9), TINT)
     canvas.fill(Rectangle(0, 0, width, 32), TINT)
-    margin = Margins().left
-    canvas.text(layout(PRODUCT, _MARK), margin, 13)
+    margin, base = Margins().left, 20 if mark else 13  # above the mark
+    canvas.text(layout(PRODUCT, _MARK), margin, base)
     middle = layout(say("of_submission", number=str(submission_id), name=name), _FURNITURE)
-    canvas.text(middle, (width - middle.width) / 2, 13)
+    canvas.text(middle, (width - middle.width) / 2, base)
     page = layout(say("page", number=number, pages=pages), _FURNITURE)
-    canvas.text(page, width - margin - page.width, 13)
+    canvas.text(page, width - margin - page.width, base)
+    if mark:
+        draw_test_mark(canvas, mark)
 
 
 def _cleaned(text: object, longest: int = sheets.LONGEST_TEXT) -> str:

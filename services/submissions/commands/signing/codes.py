@@ -204,4 +204,5 @@ def _due(
         lang=submitter.preferences.get("lang") or account.locale,
         minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
         expires_at=issued.expires_at,
+        test=submission.row.test,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.http.openapi import specification
-from services.gateway.rights import EVERY_SCOPE, Scope
+from services.gateway.rights import EVERY_SCOPE, Mode, Scope
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_keys import new_key
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
@@ -82,8 +82,21 @@ def test_an_operation_goes_on_with_its_own_scope_and_no_other(
             assert lacked(answer) == needed, said
     if needed != "admin":
         assert (gateway.ask("GET", "/users").json(), gateway.ask("GET", "/account").json()) == before
-    whole = asked(gateway, operation, gateway.key)
+    test_key = new_key(gateway, [scope.value for scope in Scope], test=True)["api_key"]
+    of_mode = {Mode.LIVE: gateway.key, Mode.TEST: test_key}
+    whole = asked(gateway, operation, of_mode[operation.mode or Mode.LIVE])
     assert whole.status not in (401, 403, 500), whole.body
+    if operation.mode is not None:
+        (other,) = of_mode.keys() - {operation.mode}
+        answer = asked(gateway, operation, of_mode[other])
+        assert (answer.status, answer.json()["error"].startswith(f"This takes a {operation.mode} API key")) == (
+            403,
+            True,
+        )
+    elif operation.roles:
+        assert asked(gateway, operation, test_key).status not in (401, 403, 500)
+    if operation.id == "users.rotate_api_key":
+        gateway.key = whole.json()["api_key"]
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.roles], ids=lambda operation: operation.id)

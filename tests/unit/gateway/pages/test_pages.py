@@ -281,7 +281,6 @@ def test_mails_are_shown_on_the_machine_itself_only(local: Any, path: str) -> No
 @pytest.mark.parametrize(
     "settings",
     [
-        {"smtp_url": "smtp://mail.example"},
         {"base_url": "https://localhost:8000"},
         {"base_url": "HTTPS://sign.example"},
         {"trusted_proxies": "10.0.0.0/8"},
@@ -294,6 +293,19 @@ def test_there_is_no_page_of_mails_where_others_may_come(make_pages: MakePages, 
     for path in ("/dev/mail", "/dev/mail/2", "/dev/mail/2/html"):
         assert client.get(path).status_code == 404
     assert "/dev/mail" not in client.get("/").text
+
+
+@pytest.mark.usefixtures("mailbox")
+@pytest.mark.parametrize(("settings", "test"), [({}, None), ({"smtp_url": "smtp://mail.example"}, True)])
+def test_beside_a_mail_server_there_are_the_mails_of_test_mode_alone(
+    make_pages: MakePages, bus: RecordingBus, settings: dict[str, str], test: bool | None
+) -> None:
+    client = make_pages(**{**LOCAL, **settings}).test_client()
+    for path in ("/dev/mail", "/dev/mail/2", "/dev/mail/2/html"):
+        assert client.get(path).status_code == 200
+    asked = [request for _, request in bus.asked]
+    assert len(asked) == 4
+    assert {request.test for request in asked} == {test}
 
 
 def test_the_welcome_page_names_the_mails_when_there_are_some(local: Any) -> None:
