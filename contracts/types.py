@@ -114,6 +114,8 @@ class Agent(Tolerant):
     name: str
     version: str = ""
     key_id: str | None = None
+
+
 _TEST_ROLE = "test:"
 
 
@@ -123,8 +125,8 @@ class Actor(Tolerant):
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
     both. None where an older gateway sends none. Without ``may_act`` the key cannot send, whatever the role: whoever asks with
     it gets nothing that lets them act for a signer. ``agent``: the program that acts in the user's name, where it is one; audit
-    trails name it. ``test``: the key is one of test mode (docs/testing.md). A service that knows of no such mode would take it for
-    a live one: the role is written so that such a service refuses it.
+    trails name it. ``test``: the key is one of test mode (docs/testing.md). A service that knows of no such mode would take it
+    for a live one: the role is written so that such a service refuses it.
     """
 
     user_id: int

@@ -55,7 +55,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         api_key = flask.request.form.get("api_key", "").strip()
         try:
             actor, key = holders.caller(api_key, _address(trusted))
-            _check(row, actor, key)
+            _check(holders, row, actor, key)
         except ServiceError as error:
             if error.code == "not_found":
                 raise
@@ -145,8 +145,9 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _check(row: PreparedRow, actor: Actor, key: CallersKey) -> None:
-    check_confirming(actor, key, prepared_for=row.user_id, prepared_with=row.key_id)
+def _check(holders: Holders, row: PreparedRow, actor: Actor, key: CallersKey) -> None:
+    in_test = holders.prepared.command(row).actor.test
+    check_confirming(actor, key, prepared_for=row.user_id, prepared_with=row.key_id, in_test=in_test)
 
 
 def _proof(holders: Holders, row: PreparedRow, key: CallersKey) -> str:
@@ -165,7 +166,7 @@ def _proved(holders: Holders, row: PreparedRow, ip: str | None) -> Actor:
     if said["until"] <= now().timestamp() or said["digest"] != row.digest:
         raise over
     actor, key = holders.caller_again(said["key"], ip)
-    _check(row, actor, key)
+    _check(holders, row, actor, key)
     return actor
 
 

@@ -14,9 +14,10 @@ def sends_itself(key: CallersKey) -> bool:
     return Scope.AGENT_SEND in key.rights.scopes and not key.first
 
 
-def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepared_with: str) -> None:
+def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepared_with: str, in_test: bool) -> None:
     """Raises ServiceError unless the user may confirm with this key what an agent has prepared for the user ``prepared_for``
-    with the key ``prepared_with``. To strangers it is not there."""
+    with the key ``prepared_with``, ``in_test`` mode or live: nothing goes from one mode into the other. To strangers it is not
+    there."""
     if actor.user_id != prepared_for and actor.role is not Role.ADMIN:
         raise not_found(NOUN)
     if key.id == prepared_with:
@@ -29,3 +30,6 @@ def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepar
     if actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
     rights.check_scope(key.rights, frozenset({Scope.SEND}))
+    if key.rights.test != in_test:
+        mode, kind = ("in test mode", "test") if in_test else ("live", "live")
+        raise ServiceError("forbidden", f"This submission was prepared {mode}: confirm with a {kind} key")

@@ -107,7 +107,7 @@ def drafted(command: rpc.CreateSubmission, template: Basis, plan: Plan, now: dat
     row = _submission_row(command, plan, now)
     row.id = 0
     there = [submitter for submitter in plan.submitters if submitter.invited_by is None]
-    submitters = [_submitter_row(0, position, draft, now) for position, draft in enumerate(there)]
+    submitters = [_submitter_row(row, position, draft, now) for position, draft in enumerate(there)]
     for number, submitter in enumerate(submitters, start=1):
         submitter.id = number
     return sealing.fill_request(row, _snapshot_row(0, command, template, plan), submitters, [], None)

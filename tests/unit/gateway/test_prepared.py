@@ -35,7 +35,20 @@ def test_only_a_key_that_was_made_for_it_sends_by_itself() -> None:
     ],
 )
 def test_who_confirms(who: Actor, shown: CallersKey) -> None:
-    check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS)
+    check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS, in_test=False)
+
+
+@pytest.mark.parametrize("in_test", [True, False])
+def test_nothing_goes_from_one_mode_into_the_other(in_test: bool) -> None:
+    def confirmed(test: bool) -> None:
+        shown = CallersKey("3", "hash", Rights(frozenset({Scope.SEND}), test=test))
+        check_confirming(actor(), shown, prepared_for=OWNER, prepared_with=AGENTS, in_test=in_test)
+
+    confirmed(in_test)
+    with pytest.raises(
+        ServiceError, match=r"prepared (live: confirm with a live|in test mode: confirm with a test) key"
+    ):
+        confirmed(not in_test)
 
 
 @pytest.mark.parametrize(
@@ -53,5 +66,5 @@ def test_who_confirms(who: Actor, shown: CallersKey) -> None:
 )
 def test_who_does_not(who: Actor, shown: CallersKey, code: str, sentence: str) -> None:
     with pytest.raises(ServiceError, match=sentence) as refused:
-        check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS)
+        check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS, in_test=False)
     assert refused.value.code == code
