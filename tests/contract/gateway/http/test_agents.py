@@ -55,7 +55,7 @@ def test_who_is_not_answered(gateway: RunningGateway) -> None:
         refused = requests.request(method, f"{gateway.base_url}/mcp", headers={"X-Auth-Token": ADMIN_KEY}, timeout=60)
         assert (refused.status_code, refused.headers["Allow"]) == (405, "POST, OPTIONS")
     large = post(gateway, b" " * (1024 * 1024 + 1))
-    assert (large.status_code, large.json()["error"]) == (413, "The request is larger than 1 MB")
+    assert (large.status_code, large.json()["error"]) == (413, "The request is larger than 1 MB.")
     options = requests.options(f"{gateway.base_url}/mcp", timeout=60)
     assert (options.status_code, options.headers["Allow"]) == (204, "POST, OPTIONS")
 

@@ -6,8 +6,8 @@ from alembic import op
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import BigId, UtcDateTime
 
-revision = "0025"
-down_revision = "0024"
+revision = "0026"
+down_revision = "0025"
 
 _TABLES = ("templates", "submissions", "submitters", "batches", "erasures")
 _LISTED = ("submissions", "submitters")
