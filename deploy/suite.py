@@ -3,8 +3,7 @@
 A private RabbitMQ node, one `serve` process per service, one shared `background` process, the gateway. Everything it keeps is
 in VAR_DIR. It obeys PORT, VAR_DIR, BASE_URL, ADMIN_EMAIL, ADMIN_API_KEY, AMQP_URL, <SERVICE>_DATABASE_URL, BLOB_URL, SMTP_URL,
 ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs); with PROVIDERS_TO_TRY=no the providers of
-certificates and stamps are left out that are there to be tried; with ONE_WORKER=yes one `serve` process is there for all
-services but the gateway, which starts sooner and takes less memory.
+certificates and stamps are left out that are there to be tried.
 """
 
 import contextlib
@@ -479,8 +478,7 @@ def main() -> int:
         print(f"Countersign was not started: {fault}", file=sys.stderr)
         return 1
     with_providers = os.environ.get("PROVIDERS_TO_TRY") != "no"
-    one_worker = os.environ.get("ONE_WORKER") == "yes"
-    suite = Suite(var_dir, port=port, environment=settings, one_worker=one_worker, with_providers=with_providers)
+    suite = Suite(var_dir, port=port, environment=settings, with_providers=with_providers)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:

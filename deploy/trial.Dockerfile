@@ -26,7 +26,7 @@ COPY deploy deploy
 RUN python -m compileall -q contracts services deploy
 USER 10001:10001
 # The providers to be tried have pages at addresses that are reached inside the container only.
-ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no ONE_WORKER=yes
+ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --start-period=120s --interval=10s \
