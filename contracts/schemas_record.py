@@ -25,7 +25,7 @@ _VALUES = ("default", "enum", "const")
 
 def current() -> dict[str, Any]:
     """Collect the schemas of the code: ``calls`` (by name: ``request``, ``response``), ``events`` (by type), ``$defs``."""
-    for service in (*SERVICES, "events"):
+    for service in (*SERVICES, "events", "operating"):
         importlib.import_module(f"contracts.rpc.{service}")
     models: dict[str, Any] = {}
     return {

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from contracts import events
-from contracts.rpc import Rpc
+from contracts.rpc import Rpc, operating
 from contracts.rpc import events as told
 from contracts.rpc.callers import broker_user
 from contracts.rpc.health import PING
@@ -37,6 +37,8 @@ from deploy.services import DEFINITIONS, ROOT, SERVICES
 CALLERS = ROOT / "contracts/rpc/callers.json"
 UUID = "[0-9a-f-]{36}"
 NOTHING = "^$"
+OF_ALL = (PING, operating.LOOK_AROUND, operating.ACT_ON_WORK, operating.READ_PARKED, operating.ACT_ON_PARKED)
+"""Calls of every service that the gateway makes to all of them; of others, a service asks those whose events it takes."""
 
 
 def main(arguments: list[str]) -> int:
@@ -124,7 +126,7 @@ def definitions(vhost: str = "/", retry_seconds: str | None = None) -> dict[str,
 def _permissions(service: str) -> dict[str, str]:
     own_queues = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
     exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
-    queues = [f"evt-.+--{service}"] if _subscriptions(service) else []
+    queues = [f"evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
     if _served(service):
         queues.append(topology.rpc_queue(service).name)
     to_events = [topology.event_exchange(service)] if _stated(service) else []
@@ -205,8 +207,9 @@ def calls_in_code(service: str) -> Iterator[str]:
             if isinstance(named, Rpc):
                 yield f"{named.service}.{named.method}"
             elif isinstance(named, dict):
+                wanted = SERVICES if named in OF_ALL else sources
                 for owner, rpc in named.items():
-                    if isinstance(rpc, Rpc) and (owner in sources if named is not PING else service not in PING):
+                    if isinstance(rpc, Rpc) and owner in wanted and not (named in OF_ALL and service in named):
                         yield f"{owner}.{rpc.method}"
 
 

@@ -9,7 +9,7 @@ Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pika
@@ -17,9 +17,12 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from contracts.events import REGISTRY
 from contracts.rpc.health import SERVICES
+from contracts.rpc.operating import ParkedEvent
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.broker import parameters
 from contracts.runtime.settings import SecretFileFaults, given
+
+_NOT_FOUND = 404
 
 
 def main(arguments: list[str], *, program: str = "python -m contracts.runtime.parked") -> int:
@@ -58,43 +61,78 @@ def _amqp_url() -> str:
 
 def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str]:
     """Yield a line per parking queue that is not empty, and one per message: event id, when, how often tried, why."""
-    for queue in _queues() if queues is None else queues:
+    for queue, waiting in counted(connection, _queues() if queues is None else queues).items():
+        yield f"{queue}: {waiting}"
+        for event in read(connection, queue):
+            name = event.event_id or "(no event)"
+            yield f"  {name} parked {event.parked_at} after {event.tries} tries: {event.reason}"
+
+
+def counted(connection: Any, queues: Iterable[str]) -> dict[str, int]:
+    """Count the messages of the parking queues that have any. Nothing is looked at."""
+    found = {}
+    for queue in queues:
         try:
             channel = connection.channel()
             waiting = channel.queue_declare(queue, passive=True).method.message_count
-        except ChannelClosedByBroker:
+        except ChannelClosedByBroker as error:
+            if error.reply_code != _NOT_FOUND:
+                raise
             continue  # nobody ever subscribed there
+        channel.close()
         if waiting:
-            yield f"{queue}: {waiting}"
-        messages = [channel.basic_get(queue) for _ in range(waiting)]
-        for _, properties, body in messages:
-            headers = (properties.headers or {}) if properties else {}
-            when, tries = headers.get(topology.PARKED_AT_HEADER), headers.get(topology.FAILURES_HEADER)
-            yield f"  {_event_id(body)} parked {when} after {tries} tries: {_reason(headers)}"
-        channel.close()  # gives back what was looked at
+            found[queue] = waiting
+    return found
 
 
-def moved(connection: Any, queue: str, *, again: bool) -> int:
-    """Empty a parking queue, back to the queue it came from: with a clean slate (``again``), or marked as dropped, so that its
-    consumer notes that it is dealt with and nobody fetches it again. Returns how many.
+def read(connection: Any, queue: str, most: int | None = None) -> list[ParkedEvent]:
+    """Return what is known of the messages of a parking queue, of the first ``most`` where that is given. Raises
+    ChannelClosedByBroker for a queue that there is not.
 
-    A message is removed only once the broker has confirmed it elsewhere.
+    Each look counts as a delivery, which some brokers limit: nothing looks without being asked to.
+    """
+    channel = connection.channel()
+    waiting = channel.queue_declare(queue, passive=True).method.message_count
+    events = []
+    for _ in range(waiting if most is None else min(waiting, most)):
+        method, properties, body = channel.basic_get(queue)
+        if method is None:
+            break
+        headers = (properties.headers or {}) if properties else {}
+        when, tries = headers.get(topology.PARKED_AT_HEADER), headers.get(topology.FAILURES_HEADER)
+        events.append(ParkedEvent(event_id=_event_id(body), parked_at=when, tries=tries, reason=_reason(headers)))
+    channel.close()  # gives back what was looked at
+    return events
+
+
+def moved(connection: Any, queue: str, *, again: bool, event_id: str | None = None, exchange: str = "") -> int:
+    """Take messages out of a parking queue, back to the queue it came from: with a clean slate (``again``), or marked as
+    dropped, so that its consumer notes that it is dealt with and nobody fetches it again. All of them, or the one of this
+    event. Returns how many.
+
+    A message is removed only once the broker has confirmed it elsewhere. ``exchange`` brings messages to queues by their names:
+    the default one, or a service's own (``topology.own_exchange``).
     """
     channel = connection.channel()
     channel.confirm_delivery()
     waiting: int = channel.queue_declare(queue, passive=True).method.message_count
+    target = queue.removesuffix(topology.parked_queue_name(""))
+    done = 0
     for _ in range(waiting):
         method, properties, body = channel.basic_get(queue)
         if method is None:
             break
+        if event_id is not None and _event_id(body) != event_id:
+            continue
         headers = (properties.headers or {}).items()
         properties.headers = {name: value for name, value in headers if not name.startswith(("x-", "countersign-"))}
         if not again:
             properties.headers[topology.DROPPED_HEADER] = True
-        target = queue.removesuffix(topology.parked_queue_name(""))
-        channel.basic_publish("", target, body, properties, mandatory=True)
+        channel.basic_publish(exchange, target, body, properties, mandatory=True)
         channel.basic_ack(method.delivery_tag)
-    return waiting
+        done += 1
+    channel.close()  # gives back what was looked at
+    return done
 
 
 def _queues() -> list[str]:
@@ -102,17 +140,17 @@ def _queues() -> list[str]:
     return [topology.parked_queue_name(queue) for queue in queues]
 
 
-def _reason(headers: dict[str, Any]) -> Any:
+def _reason(headers: dict[str, Any]) -> str:
     if headers.get("x-first-death-reason") == "delivery_limit":
         return "the broker gave up on it: connections or processes were lost with each delivery; requeue it"
-    return headers.get(topology.REASON_HEADER)
+    return str(headers.get(topology.REASON_HEADER) or "no reason kept")
 
 
-def _event_id(body: bytes) -> str:
+def _event_id(body: bytes) -> str | None:
     try:
         return str(json.loads(body)["id"])
-    except (ValueError, TypeError, KeyError):
-        return "(no event)"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 if __name__ == "__main__":

@@ -42,6 +42,9 @@ log = observe.logger(__name__)
 
 HEARTBEAT_EVERY = timedelta(seconds=5)
 HEARTBEAT_MISSED_AFTER = timedelta(seconds=30)
+BUILD_BEAT = "background of build "
+"""Begins the name of the heartbeat that says which version and revision the background process is of. There is one for each
+while another takes its place."""
 ANSWERS_KEPT = timedelta(hours=48)
 INBOX_KEPT = timedelta(days=90)
 
@@ -212,7 +215,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
             high_water.LOOK_EVERY,
             high_water.Keeper(name, database, high_water.store_at(settings.blob_url)),
         ),
-        Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write_unnoticed(_beat, name)),
+        Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write_unnoticed(_beat_of, name)),
         Every(f"{name} scrub", scrubbing.EVERY, lambda: scrubbing.scrub(database)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]
@@ -273,6 +276,11 @@ def _beat(session: Any, name: str) -> None:
         session.execute(heartbeats.insert().values(name=name, at=now()))
 
 
+def _beat_of(session: Any, name: str) -> None:
+    _beat(session, name)
+    _beat(session, f"{BUILD_BEAT}{build.version()} {build.revision()}")
+
+
 def _clean_up_all(database: Database, settings: ServiceSettings) -> None:
     database.write(_clean_up)
     retention = timedelta(hours=settings.events_kept_hours)
@@ -284,6 +292,8 @@ def _clean_up(session: Any) -> None:
     session.execute(answers.delete().where(answers.c.at < without_leaps(ANSWERS_KEPT) - ANSWERS_KEPT))
     session.execute(inbox.delete().where(inbox.c.at < without_leaps(INBOX_KEPT) - INBOX_KEPT))
     suspects.remove_old(session)
+    old_build = heartbeats.c.name.startswith(BUILD_BEAT, autoescape=True)
+    session.execute(heartbeats.delete().where(old_build, heartbeats.c.at < now() - timedelta(days=1)))
 
 
 class _Bus:

@@ -4,13 +4,13 @@ are not published or not taken. Nothing is changed; ``countersign stuck`` shows 
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.rpc.operating import GIVE_UP, RETRY, Stuck, StuckRow
 from contracts.runtime import retrying
 from contracts.runtime.data.tables import missing_events, outbox
 
@@ -24,31 +24,9 @@ FAILING, UNTOUCHED, UNDER_WAY, GIVEN_UP = "failing", "untouched", "under_way", "
 """Tried again and again without success; due for LATE, and no process is at it; begun LATE ago, and waiting for somebody else
 (a provider, other work); no longer tried."""
 
-_TOLD, _TAKEN = "events to be published", "events to be taken"
-
-
-@dataclass(frozen=True)
-class StuckRow:
-    """One of the rows: its key, the submission it is about, if any, since when it is there, the attempts that were begun, when
-    the next one is due, if one is, and the reason that the last one failed, or an empty string."""
-
-    key: str
-    submission_id: int | None
-    since: datetime
-    attempts: int
-    next_at: datetime | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Stuck:
-    """``count`` rows of ``work`` are in ``state``: FAILING, UNTOUCHED, UNDER_WAY or GIVEN_UP. ``remedy`` says what to do."""
-
-    work: str
-    state: str
-    count: int
-    rows: tuple[StuckRow, ...]
-    remedy: str
+TOLD, TAKEN = "events to be published", "events to be taken"
+SEALING = "sealing of submissions"
+"""What is called so is no table of due work."""
 
 
 def stuck(session: Session, name: str, moment: datetime) -> list[Stuck]:
@@ -56,12 +34,17 @@ def stuck(session: Session, name: str, moment: datetime) -> list[Stuck]:
 
     A service adds what only it knows in ``services/<name>/stuck.py``: ``stuck(session, moment) -> list[Stuck]``.
     """
+    own: Callable[[Session, datetime], list[Stuck]] | None = of_service(name, "stuck")
     found = [work for row in retrying.kinds(name) for work in _of_work(session, name, row, moment)]
     found += [*_not_published(session, name, moment), *_not_taken(session, name, moment)]
-    if importlib.util.find_spec(f"services.{name}.stuck") is not None:
-        own: Callable[[Session, datetime], list[Stuck]] = importlib.import_module(f"services.{name}.stuck").stuck
-        found += own(session, moment)
-    return found
+    return [*found, *(own(session, moment) if own is not None else ())]
+
+
+def of_service(name: str, attribute: str) -> Any:
+    """Return what ``services/<name>/stuck.py`` has under this name; None where there is nothing."""
+    if importlib.util.find_spec(f"services.{name}.stuck") is None:
+        return None
+    return getattr(importlib.import_module(f"services.{name}.stuck"), attribute, None)
 
 
 def _of_work(session: Session, name: str, row: Any, moment: datetime) -> Iterator[Stuck]:
@@ -71,22 +54,29 @@ def _of_work(session: Session, name: str, row: Any, moment: datetime) -> Iterato
     untouched = sa.and_(due, ~at_work, row.next_attempt_at <= late)
     begun = sa.or_(row.state == "waiting", sa.and_(due, row.attempts > 0, row.last_error.is_(None)))
     work = row.__tablename__
+    given_up = (GIVE_UP,) if row in (of_service(name, "GIVES_UP") or {}) else ()
     conditions = {
-        UNTOUCHED: (untouched, f"See that the background process of {name} runs, and what its log says of {work}."),
-        FAILING: (sa.and_(due, failed, ~untouched), "Mend what the reasons say; it is tried again by itself."),
+        UNTOUCHED: (untouched, f"See that the background process of {name} runs, and what its log says of {work}.", ()),
+        FAILING: (
+            sa.and_(due, failed, ~untouched),
+            "Mend what the reasons say; it is tried again by itself.",
+            given_up,
+        ),
         UNDER_WAY: (
             sa.and_(begun, ~untouched, row.created_at <= late),
             "It waits for somebody else: a person, a provider, or work that is named here, too.",
+            (),
         ),
         GIVEN_UP: (
             sa.and_(row.state == "parked", row.may_be_retried()),
             f"Mend what the reasons say, then: countersign retry {name} {work}",
+            (RETRY,),
         ),
     }
     (key,) = sa.inspect(row).primary_key
     submission = row.submission_id if hasattr(row, "submission_id") else sa.null()
     columns = (key, submission, row.created_at, row.attempts, row.next_attempt_at, row.last_error, row.state)
-    for state, (condition, remedy) in conditions.items():
+    for state, (condition, remedy, actions) in conditions.items():
         count = session.scalar(sa.select(sa.func.count()).select_from(row).where(condition)) or 0
         if not count:
             continue
@@ -95,7 +85,7 @@ def _of_work(session: Session, name: str, row: Any, moment: datetime) -> Iterato
             StuckRow(str(number), about, since, attempts, next_at if state_is == "due" else None, error or "")
             for number, about, since, attempts, next_at, error, state_is in oldest
         )
-        yield Stuck(work, state, count, tuple(rows), remedy)
+        yield Stuck(work, state, count, tuple(rows), remedy, actions)
 
 
 def _not_published(session: Session, name: str, moment: datetime) -> Iterator[Stuck]:
@@ -104,14 +94,14 @@ def _not_published(session: Session, name: str, moment: datetime) -> Iterator[St
         " never migrated: countersign migrate"
     )
     columns = (outbox.c.event_id, outbox.c.created_at, outbox.c.attempts, outbox.c.retry_at, outbox.c.error)
-    yield from _of_events(session, _TOLD, outbox, outbox.c.created_at <= moment - LATE, columns, remedy)
+    yield from _of_events(session, TOLD, outbox, outbox.c.created_at <= moment - LATE, columns, remedy)
 
 
 def _not_taken(session: Session, name: str, moment: datetime) -> Iterator[Stuck]:
     remedy = f"What {name} has parked of them: countersign parked list"
     table = missing_events.c
     columns = (table.event_id, table.noticed_at, table.tries, table.next_at, sa.null().label("error"))
-    yield from _of_events(session, _TAKEN, missing_events, table.noticed_at <= moment - LATE, columns, remedy)
+    yield from _of_events(session, TAKEN, missing_events, table.noticed_at <= moment - LATE, columns, remedy)
 
 
 def _of_events(

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from pika.exceptions import AMQPError
 
 from contracts.errors import ServiceError
+from contracts.rpc.operating import Stuck, StuckRow
 from contracts.runtime import checking, parked, process, stuck
 from contracts.runtime.bus.broker import parameters
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.runtime.settings import SecretFileFaults, ServiceSettings, given
-from contracts.runtime.stuck import Stuck, StuckRow
 
 _STATES = {
     stuck.FAILING: "failing",

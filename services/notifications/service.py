@@ -10,6 +10,7 @@ from contracts.rpc import health
 from contracts.rpc import notifications as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
 from services.notifications import commands, queries
@@ -21,6 +22,7 @@ from services.notifications.sending.mails import forget_files
 from services.notifications.settings import Settings
 
 
+@operated
 @tells_events
 class NotificationsService:
     name = "notifications"

@@ -43,6 +43,7 @@ from contracts.rpc import rendering as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operating import operated
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
@@ -119,6 +120,7 @@ class RenderingContext(Context[Settings]):
         return self.workshop.open().renderer
 
 
+@operated
 @tells_events
 class RenderingService:
     name = "rendering"

@@ -10,6 +10,7 @@ from prometheus_client import Counter, Gauge
 from contracts.errors import ServiceError
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
+from contracts.runtime.data import stored_files
 from contracts.runtime.data.background import Done, DueWork, Every, More, Outcome
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
@@ -18,9 +19,10 @@ from services.submissions.batches.running import Batches
 from services.submissions.commands import erasures, followups, retention
 from services.submissions.commands.test_mode import wiping
 from services.submissions.creating import Creator
-from services.submissions.models import BlobRemovalRow, ReminderRow, TestWipeRow
+from services.submissions.models import BlobRemovalRow, ReminderRow, StorageReportRow, TestWipeRow
 from services.submissions.outgoing import reminders
 from services.submissions.planning.first_pages import FirstPages
+from services.submissions.reading import stored_files as own_files
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import handovers, identity_checks, one_time_codes, phone_drawings
@@ -123,6 +125,11 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
         ),
         Every("retention", ERASED_EVERY, kept.portion),
+        Every(
+            "count files",
+            stored_files.LOOKED_EVERY,
+            stored_files.kept_counted(database, StorageReportRow, own_files.count),
+        ),
         Every("receipts of erasures", RECEIPTS_EVERY, lambda: look_after_erasures(database)),
         Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
         Every("forget-phone-drawings", timedelta(hours=1), lambda: database.write(phone_drawings.forget, now())),

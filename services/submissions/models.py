@@ -9,6 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 from contracts.runtime.data.search import search_index
+from contracts.runtime.data.stored_files import StorageReport
 
 COMPLETION_GROUP = 4_096
 """So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""
@@ -583,3 +584,7 @@ class TestWipeRow(DueRow, Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_test_wipes_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
+class StorageReportRow(StorageReport, Base):
+    """How many files the submissions name, as it was counted last (``reading.stored_files``)."""

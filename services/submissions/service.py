@@ -2,6 +2,7 @@
 
 from contracts.rpc import health
 from contracts.runtime.bus.told import tells_events
+from contracts.runtime.operating import operated
 from contracts.runtime.worker import Context, handles
 from services.submissions.entrypoints.api import Api
 from services.submissions.entrypoints.batches import Batches
@@ -17,6 +18,7 @@ from services.submissions.entrypoints.test_mode import TestMode
 from services.submissions.settings import Settings
 
 
+@operated
 @tells_events
 class SubmissionsService(Creation, Batches, Api, Links, Progress, Signing, Phone, InPerson, Evidence, TestMode, Events):
     """Signing requests: see README.md."""

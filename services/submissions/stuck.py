@@ -1,34 +1,57 @@
 """Submissions that everybody has signed and that are not sealed, and those that were removed for good and have no receipt: what
 ``countersign stuck`` shows of them."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.evidence.erasure import PARTS
-from contracts.runtime.stuck import GIVEN_UP, LATE, SHOWN, UNDER_WAY, Stuck, StuckRow
+from contracts.rpc.operating import SEAL, Backlog, Stuck, StuckRow
+from contracts.runtime.stuck import GIVEN_UP, LATE, SEALING, SHOWN, UNDER_WAY
 from contracts.types import SealingStatus
-from services.submissions.commands import erasures
+from services.submissions.commands import erasures, retention
 from services.submissions.models import ErasureRow, SubmissionRow
 
+_RECEIPTS = "receipts of deletions"
+_SOON = timedelta(days=7)
+
 _REMEDIES = {
-    SealingStatus.SEALING: (UNDER_WAY, "See what is stuck in rendering, which seals them."),
-    SealingStatus.FAILED: (GIVEN_UP, "Mend what the reasons say, then: POST /api/submissions/:id/seal"),
+    SealingStatus.SEALING: (UNDER_WAY, "See what is stuck in rendering, which seals them.", ()),
+    SealingStatus.FAILED: (GIVEN_UP, "Mend what the reasons say, then: POST /api/submissions/:id/seal", (SEAL,)),
 }
 
 
 def stuck(session: Session, moment: datetime) -> list[Stuck]:
     """Return the submissions that have waited for their seal since LATE, and those whose sealing has failed."""
     found = []
-    for status, (state, remedy) in _REMEDIES.items():
+    for status, (state, remedy, actions) in _REMEDIES.items():
         condition: sa.ColumnElement[bool] = SubmissionRow.sealing_status == status.value
         if status is SealingStatus.SEALING:
             condition = sa.and_(condition, SubmissionRow.sealing_since <= moment - LATE)
         if count := session.scalar(sa.select(sa.func.count()).select_from(SubmissionRow).where(condition)):
-            found.append(Stuck("sealing of submissions", state, count, _oldest(session, condition), remedy))
+            found.append(Stuck(SEALING, state, count, _oldest(session, condition), remedy, actions))
     return found + _without_receipt(session, moment)
+
+
+def backlog(session: Session, moment: datetime) -> list[Backlog]:
+    """Return what is on its way besides due work: submissions being sealed, those that are erased because they were kept for
+    long enough (``later``: in the next seven days; ``waiting``: on legal hold), and erasures whose receipts are not signed
+    yet."""
+    sealing = SubmissionRow.sealing_status == SealingStatus.SEALING.value
+    overdue, held = retention.backlog(session, moment)
+    soon, _ = retention.backlog(session, moment + _SOON)
+    return [
+        Backlog(work=SEALING, **_due(session, SubmissionRow.sealing_since, sealing)),
+        Backlog(work="deletions by retention", due=overdue, later=soon - overdue, waiting=held),
+        Backlog(work=_RECEIPTS, **_due(session, ErasureRow.erased_at, ErasureRow.signature.is_(None))),
+    ]
+
+
+def _due(session: Session, since: Any, condition: sa.ColumnElement[bool]) -> dict[str, Any]:
+    count, oldest = session.execute(sa.select(sa.func.count(), sa.func.min(since)).where(condition)).one()
+    return {"due": count, "oldest": oldest}
 
 
 def _without_receipt(session: Session, moment: datetime) -> list[Stuck]:
@@ -40,7 +63,7 @@ def _without_receipt(session: Session, moment: datetime) -> list[Stuck]:
         for row in oldest
     )
     remedy = "See CountersignErasureUnconfirmed in deploy/RUNBOOK.md."
-    return [Stuck("receipts of deletions", UNDER_WAY, count, rows, remedy)] if count else []
+    return [Stuck(_RECEIPTS, UNDER_WAY, count, rows, remedy)] if count else []
 
 
 def _awaited(row: ErasureRow) -> str:

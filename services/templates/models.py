@@ -8,6 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 from contracts.runtime.data.search import search_index
+from contracts.runtime.data.stored_files import StorageReport
 
 
 class Base(DeclarativeBase):
@@ -111,3 +112,7 @@ class TestFileRow(Base):
 
     key: Mapped[str] = mapped_column(sa.Text, primary_key=True)
     wiped_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class StorageReportRow(StorageReport, Base):
+    """How many files the templates name, as it was counted last (``stored_files``)."""

@@ -17,6 +17,7 @@ from contracts.runtime.bus import outbox
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.data.staging import StagedFiles, files_of
+from contracts.runtime.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Removed, Role, Template
 from services.templates import queries
@@ -34,6 +35,7 @@ TRIES = 3
 R = TypeVar("R")
 
 
+@operated
 @tells_events
 class TemplatesService:
     name = "templates"

@@ -20,6 +20,7 @@ from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.operating import operated
 from contracts.runtime.outbound import Outbound, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Webhook
@@ -27,6 +28,7 @@ from services.webhooks import commands, queries
 from services.webhooks.settings import Settings
 
 
+@operated
 @tells_events
 class WebhooksService:
     name = "webhooks"

@@ -13,7 +13,16 @@ from contracts.errors import STATUS, ServiceError
 from contracts.fields import checker
 from contracts.fields import values as field_values
 from contracts.problems import Problems
-from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
+from contracts.rpc import (  # noqa: F401 - all calls register
+    REGISTRY,
+    health,
+    notifications,
+    operating,
+    rendering,
+    submissions,
+    templates,
+    webhooks,
+)
 from contracts.rpc import events as event_calls  # noqa: F401 - they register
 from contracts.runtime.bus.marks import subscriptions_of
 from contracts.runtime.settings import ServiceSettings

@@ -17,6 +17,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, health
 from contracts.rpc import templates as rpc
 from contracts.rpc.callers import CALLERS, broker_user
+from contracts.runtime import parked
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
 from deploy import broker_roles
@@ -404,3 +405,24 @@ def test_migrate_says_which_queue_the_broker_does_not_have(node: PrivateBroker, 
     node.ctl("import_definitions", str(tmp_path / "definitions.json"))
     assert processes.run("templates", "migrate", settings).returncode == 0
     operator.queue_delete("templates.retry-7s")
+
+
+def test_a_service_hands_back_what_is_parked_of_its_own_and_of_no_other(node: PrivateBroker, operator: Any) -> None:
+    """As ``/ops`` asks it to."""
+    queue = topology.event_queue_name(events.FORM_COMPLETED, "notifications")
+    parking = topology.parked_queue_name(queue)
+    operator.basic_publish("", parking, b'{"id": "one"}', pika.BasicProperties(delivery_mode=2))
+    for service, exchange in (("webhooks", topology.own_exchange("webhooks")), ("webhooks", ""), ("notifications", "")):
+        connection = pika.BlockingConnection(pika.URLParameters(url(node, service)))
+        with pytest.raises(ChannelClosedByBroker) as refused:
+            parked.moved(connection, parking, again=True, exchange=exchange)
+        assert refused.value.reply_code == 403
+        connection.close()
+    connection = pika.BlockingConnection(pika.URLParameters(url(node, "notifications")))
+    assert parked.counted(connection, [parking]) == {parking: 1}
+    assert [event.event_id for event in parked.read(connection, parking)] == ["one"]
+    own = topology.own_exchange("notifications")
+    assert parked.moved(connection, parking, again=True, event_id="one", exchange=own) == 1
+    assert parked.counted(connection, [parking]) == {}
+    connection.close()
+    assert operator.basic_get(queue, auto_ack=True)[2] == b'{"id": "one"}'

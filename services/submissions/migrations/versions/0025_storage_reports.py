@@ -1,0 +1,16 @@
+"""How many files the records name, as it was counted last."""
+
+from alembic import op
+
+from contracts.runtime.data import stored_files
+
+revision = "0025"
+down_revision = "0024"
+
+
+def upgrade() -> None:
+    op.create_table("storage_reports", *stored_files.columns())
+
+
+def downgrade() -> None:
+    op.drop_table("storage_reports")
