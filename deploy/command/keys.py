@@ -1,8 +1,10 @@
-"""``countersign keys``: a new API key for an admin who has lost theirs, or a test key, from the database alone."""
+"""``countersign keys``: a new API key for an admin who has lost theirs, a test key, or one that opens ``/ops``, from the database
+alone."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from contracts.errors import ServiceError
@@ -12,7 +14,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.types import Role
 from deploy.suite import ADMIN_KEY_FILE, write_secret
-from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts import commands, keys, operators, queries
 from services.gateway.rights import Rights
 from services.gateway.settings import Settings
 
@@ -61,6 +63,23 @@ def make_test_key(email: str) -> int:
             database.write(commands.create_key, user.user_id, ring.hash(key), "Test key", Rights(test=True), now())
     except ServiceError as error:
         return _not_done(error.message)
+    print(key)
+    return 0
+
+
+def give_operator(email: str, name: str, days: int) -> int:
+    """Give this admin a key that opens the page ``/ops``, for so many days, and print it; their other keys stay. 0 when it was
+    done, else 1."""
+    try:
+        with _opened() as (settings, database):
+            ring = keys.KeyRing(settings.key_encryption_secret.get_secret_value())
+            key, moment = keys.new_api_key(), now()
+            ends = moment + timedelta(days=days)
+            made = database.write(operators.make_key, email, ring.hash(key), name, ends, moment)
+            page = f"{settings.base_url.rstrip('/')}/ops/sign-in"
+    except ServiceError as error:
+        return _not_done(error.message)
+    print(f"Key {made['id']}, good until {made['expires_at']}, for {page}:", file=sys.stderr)
     print(key)
     return 0
 

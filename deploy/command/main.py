@@ -20,6 +20,9 @@ _NEEDED = ("connexion", "nameko", "weasyprint")
 """One package of each of the gateway, the workers and rendering: who has these has what all services need."""
 
 
+_LONGEST_KEY_DAYS = 3650
+
+
 @dataclass(frozen=True)
 class Command:
     """``run`` gets what follows the command's name, and returns the exit status. ``usage`` is what may follow. ``alone``: it
@@ -202,6 +205,16 @@ def _stuck(arguments: list[str]) -> int:
     return stuck.look(names, as_json=chosen.json)
 
 
+def _storage(arguments: list[str]) -> int:
+    parser = _parser("storage", COMMANDS["storage"].help + ". Status 0: all was counted; 3: not all could be.")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    as_json = parser.parse_args(arguments).json
+    _use_settings(quietly=as_json)
+    from deploy.command import storage
+
+    return storage.look(as_json=as_json)
+
+
 def _parked(arguments: list[str]) -> int:
     if arguments:
         _use_settings()
@@ -259,12 +272,23 @@ def _keys(arguments: list[str]) -> int:
     parser = _parser("keys", COMMANDS["keys"].help + ". Without an address it lists the admins.")
     parser.add_argument("email", nargs="?", metavar="EMAIL", help="the admin's address; their old key is dead at once")
     parser.add_argument("--test", action="store_true", help="a key for test mode beside the others, which stay")
+    parser.add_argument("--operator", action="store_true", help="a key for the page /ops, beside their other keys")
+    parser.add_argument("--name", default="Operator", metavar="NAME", help="whose or what for, in the log of /ops")
+    parser.add_argument("--days", type=int, default=365, metavar="N", help="for how long it is good (365)")
     chosen = parser.parse_args(arguments)
+    if chosen.operator and (
+        chosen.email is None or not 0 < chosen.days <= _LONGEST_KEY_DAYS or not chosen.name.strip()
+    ):
+        parser.error(f"--operator needs the EMAIL of an admin, a NAME, and 1 to {_LONGEST_KEY_DAYS} days")
+    if chosen.operator and chosen.test:
+        parser.error("a key is for test mode or for /ops, not for both")
     _use_settings()
     from deploy.command import keys
 
     if chosen.email is None:
         return keys.list_admins()
+    if chosen.operator:
+        return keys.give_operator(chosen.email, chosen.name.strip()[:100], chosen.days)
     return keys.make_test_key(chosen.email) if chosen.test else keys.renew(chosen.email)
 
 
@@ -336,9 +360,10 @@ COMMANDS = {
         "[SERVICE...]", "print the settings, and try everything that a service depends on", _of_services("check")
     ),
     "migrate": Command("[SERVICE...]", "bring databases and queues to this version", _of_services("migrate")),
-    "keys": Command("[--test] [EMAIL]", "give an admin a new API key, or one for test mode", _keys),
+    "keys": Command("[--test|--operator] [EMAIL]", "give an admin a new API key, or one for test mode or /ops", _keys),
     "stuck": Command("[--json] [SERVICE...]", "say which work does not go on, and why", _stuck),
     "retry": Command("[SERVICE [WORK [NUMBER...]]]", "have work that was given up tried again", _retry),
+    "storage": Command("[--json]", "say which files take how much room, by folder and age", _storage),
     "parked": Command("list | requeue QUEUE | drop QUEUE", "see to events that were given up", _parked),
     "backup": Command("DIR", "copy databases and files while the suite runs", _backup),
     "restore": Command("DIR", "put a backup back while it is stopped", _restore),

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,7 +13,9 @@ import orjson
 import uvicorn
 
 from contracts.errors import ServiceError
-from contracts.runtime import garbage
+from contracts.rpc.health import Pong
+from contracts.rpc.operating import Standing
+from contracts.runtime import garbage, operating, process
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
@@ -21,7 +23,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.outbound import Outbound
-from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts import commands, keys, operators, queries
 from services.gateway.accounts.auth import Authenticator, security_map
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.agents.endpoint import Endpoint
@@ -51,6 +53,7 @@ from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.answering.context import Holders
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.prepared.sending import Prepared
+from services.gateway.rights import Scope
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -107,6 +110,8 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         user_with=lambda email: database.read(queries.active_actor_with, email),
         identity_provider=_identity_provider(settings, context.outbound),
         holders=Holders(prepared, authenticator.caller_now, authenticator.caller_again),
+        operators=operators.Operators(database, context.keys),
+        standing=partial(_standing, database),
     )
     interface = OpenApi(settings)
     api, methods, operations = _api(context, authenticator)
@@ -133,6 +138,11 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
     return edge, context
 
 
+def _standing(database: Database) -> Standing:
+    problems = process.problems_of(database, "gateway")
+    return operating.standing("gateway", database, Pong(ready=not problems, problems=problems))
+
+
 def _identity_provider(settings: Settings, outbound: Outbound) -> IdentityProvider | None:
     provider_settings = settings.identity_provider
     if provider_settings is None:
@@ -148,7 +158,7 @@ def _api(
     document = specification.document(context.settings)
     operations = list(specification.operations(document))
     api = ConnexionMiddleware(
-        Dispatch(context, [operation.id for operation in operations]),
+        Dispatch(context, [operation.id for operation in operations], frozenset(_administering(operations))),
         import_name=__name__,
         middlewares=[
             ExceptionMiddleware,
@@ -176,6 +186,13 @@ def _api(
     methods = specification.methods_of(operations, API)
     errors.add_handlers(api, methods)
     return api, methods, operations
+
+
+def _administering(operations: Iterable[specification.Operation]) -> Iterator[str]:
+    """The operations that change something, and need the scope of admins."""
+    for operation in operations:
+        if operation.method != "get" and operation.scopes == {Scope.ADMIN}:
+            yield operation.id
 
 
 def _unused() -> None:

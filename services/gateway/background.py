@@ -1,6 +1,6 @@
 """The work of the gateway's background process besides the runtime's own loops: it removes uploads that nobody took over,
-pictures of the account that nothing shows any more and answers that nobody asks for again, tells the other services who
-the admins are, and asks how the account's providers are."""
+pictures of the account that nothing shows any more, answers that nobody asks for again and sessions of operators, tells the
+other services who the admins are, and asks how the account's providers are."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.gateway.accounts import account_pictures, commands, provider_checks, queries
+from services.gateway.accounts import account_pictures, commands, operators, provider_checks, queries
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.api.requests import repeats
 from services.gateway.prepared.sending import Prepared
@@ -31,6 +31,9 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if keys := database.write(repeats.forget_old_keys, repeats.oldest_kept()):
             log.info("repeats.forgotten", keys=keys)
 
+    def forget_operators() -> None:
+        database.write(operators.forget, now())
+
     def tell_admins() -> None:
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins, now())
@@ -50,6 +53,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("forget-repeats", timedelta(hours=1), forget),
         Every("forget-prepared", timedelta(hours=1), prepared.forget),
         Every("send-confirmed", timedelta(minutes=1), prepared.resume),
+        Every("forget-operators", timedelta(hours=1), forget_operators),
         Every("take-over-keys", timedelta(minutes=10), take_over),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),

@@ -1,5 +1,5 @@
-"""The gateway's tables: users, their keys, the account settings, requests that may come again, and what agents have
-prepared."""
+"""The gateway's tables: users, their keys, the account settings, requests that may come again, what agents have prepared, and
+what operators did."""
 
 from datetime import datetime
 from typing import Any
@@ -50,7 +50,7 @@ class ApiKeyRow(Base):
     It is good while ``first_hash`` is the ``api_key_hash`` of its user. A first key has its own hash there. Of the others it
     is what the user's first key was when this version last said that they stay: an older version that gives the user another
     first key, or restores the user, knows nothing of them, and so ends them. ``scopes`` are words with blanks between
-    (``rights``); those of a first key are all, whatever stands there.
+    (``rights``); those of a first key are all, whatever stands there. ``operator``: it opens the page ``/ops`` (``operators``).
     """
 
     __tablename__ = "api_keys"
@@ -64,6 +64,7 @@ class ApiKeyRow(Base):
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    operator: Mapped[bool] = mapped_column(sa.Boolean, default=False, server_default=sa.false())
 
 
 class AccountRow(Base):
@@ -124,3 +125,34 @@ class PreparedRow(Base):
     sender: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
     submission_id: Mapped[int | None] = mapped_column(BigId)
     ended: Mapped[str | None] = mapped_column(sa.Text)
+
+
+class OperatorSessionRow(Base):
+    """An operator's session at ``/ops``, by the SHA-256 of what their browser shows of it, and the key that it was begun
+    with."""
+
+    __tablename__ = "operator_sessions"
+
+    token_hash: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    key_hash: Mapped[str] = mapped_column(sa.Text)
+    begun_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class OperatorActRow(Base):
+    """What an operator did at ``/ops``: with which key, from which address, to what. ``outcome`` is null until it is known, and
+    stays so where the process died meanwhile."""
+
+    __tablename__ = "operator_acts"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    key_id: Mapped[str] = mapped_column(sa.Text)
+    key_name: Mapped[str] = mapped_column(sa.Text)
+    user_id: Mapped[int] = mapped_column(BigId)
+    address: Mapped[str | None] = mapped_column(sa.Text)
+    action: Mapped[str] = mapped_column(sa.Text)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    outcome: Mapped[str | None] = mapped_column(sa.Text)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)

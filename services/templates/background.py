@@ -1,5 +1,5 @@
-"""Loops of the background process: it counts the files of templates once a day, and deletes those of wiped test templates. The outbox
-relay every service has from the runtime."""
+"""Loops of the background process: it counts the files of templates once a day, and deletes those of wiped test templates. The
+outbox relay every service has from the runtime."""
 
 from datetime import timedelta
 

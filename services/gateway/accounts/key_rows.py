@@ -148,4 +148,5 @@ def _first_row(user: User, created_at: datetime | None) -> ApiKeyRow:
         name=FIRST,
         scopes=stored(WHOLE),
         created_at=created_at,
+        operator=False,
     )

@@ -3,7 +3,8 @@
 An answer tells its length however it is encrypted, and compressed its length tells something of its content. That matters where
 a stranger can put words of their own beside another person's secret, again and again (the attack BREACH). Here they cannot: the
 API is asked with a key in a header, which no page can make a browser send; a page of a signer names its secret in its
-address, and no answer repeats anything of the request that a link could carry, nor holds a token against forged requests.
+address, and no answer repeats anything of the request that a link could carry, nor holds a token against forged requests, but
+for those of ``/ops``, which are others in each answer.
 What is not whole at once (files, streams), what is short, and what is compressed already, is left as it is.
 """
 

@@ -8,10 +8,12 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from contracts.errors import ServiceError
 from contracts.languages.formatting import moment
+from contracts.rpc.operating import Standing
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import observe, tracing
 from contracts.types import Account, Actor
+from services.gateway.accounts.operators import Operators
 from services.gateway.http import rate_limits
 from services.gateway.http.client_address import networks
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
@@ -21,16 +23,30 @@ from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Bus, Holders, PagesContext, PagesSettings
 from services.gateway.pages.answering.framing import accent, colors, framers
 from services.gateway.pages.answering.static_files import StaticFiles
+from services.gateway.pages.ops import page as ops
 from services.gateway.pages.signing import confirmation, copies, drawing, handing, identity, phone, ways
 from services.gateway.pages.signing import page as signing_page
 from services.gateway.pages.texts import for_reader, offered
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/prepared/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_PATHS = (
+    "/ops/",
+    "/s/",
+    "/d/",
+    "/p/",
+    "/h/",
+    "/e/",
+    "/prepared/",
+    "/file/",
+    "/dev/",
+    "/static/",
+    "/identity/",
+    "/verify/",
+)
 _SECRET_PATHS = ("/s/", "/d/", "/p/", "/h/", "/e/", "/prepared/")
 _WAYS_BACK = "/identity/"
-_EXACT_PATHS = ("/", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
+_EXACT_PATHS = ("/", "/ops", "/verify", "/language", "/embed.js", "/js/form.js", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient", "delegated", "handed_on")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
@@ -60,13 +76,16 @@ def create_pages(
     trust_anchors: Callable[[], list[str]] = list,
     user_with: Callable[[str], Actor | None] = lambda _email: None,
     holders: Holders | None = None,
+    operators: Operators | None = None,
+    standing: Callable[[], Standing] = Standing,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user, and raises
     ServiceError when that may not read files;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
     submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers;
-    ``user_with`` an active user by their e-mail address; ``holders`` what agents have prepared, and who confirms it."""
+    ``user_with`` an active user by their e-mail address; ``holders`` what agents have prepared, and who confirms it;
+    ``operators`` are those who may see ``/ops``, None where that is not there, and ``standing`` says how the gateway itself stands."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
@@ -85,6 +104,7 @@ def create_pages(
         trust_anchors,
         user_with,
         holders,
+        operators,
     )
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles(as_modules=settings.pages_as_modules)
@@ -104,6 +124,8 @@ def create_pages(
     app.register_blueprint(prepared.routes(context, trusted))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context))
+    if operators is not None:
+        app.register_blueprint(ops.routes(context, operators, standing, trusted))
     _in_traces(app)
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
@@ -259,7 +281,7 @@ def _headers(app: flask.Flask, context: PagesContext) -> None:
         frames = "; frame-src 'self'" if flask.g.get("frames_own_pages") else ""
         headers.setdefault("Content-Security-Policy", policy + (" ".join(sites) or "'none'") + frames)
         headers.setdefault("Cache-Control", "no-store")
-        headers["Referrer-Policy"] = "no-referrer"
+        headers.setdefault("Referrer-Policy", "no-referrer")
         headers["X-Robots-Tag"] = "noindex, nofollow"
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Permissions-Policy"] = "geolocation=(), microphone=(), payment=()"

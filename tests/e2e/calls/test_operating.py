@@ -68,8 +68,9 @@ def test_an_admin_s_new_key_works_at_once(suite: RunningSuite) -> None:
     suite.api("GET", "/user", key=made["api_key"], status=401)
 
 
-def test_a_backup_is_made_and_what_was_sealed_is_verified(suite: RunningSuite, tmp_path: Path) -> None:
-    template = int(suite.template(agreement_pdf(), name="Agreement")["id"])
+def test_a_backup_is_made_and_what_was_sealed_is_verified_and_counted(suite: RunningSuite, tmp_path: Path) -> None:
+    folder = f"Room {uuid.uuid4()}"
+    template = int(suite.template(agreement_pdf(), name="Agreement", folder_name=folder)["id"])
     people = [{"role": role, "email": f"{role}@example.com", "completed": True} for role in ("Seller", "Buyer")]
     made = suite.api("POST", "/submissions/init", {"template_id": template, "submitters": people, "send_email": False})
     number = completed(suite, made["id"])["id"]
@@ -86,6 +87,13 @@ def test_a_backup_is_made_and_what_was_sealed_is_verified(suite: RunningSuite, t
     done(suite, "backup", tmp_path / "backup")
     manifest = json.loads((tmp_path / "backup" / "manifest.json").read_text())
     assert set(manifest["databases"]) == set(SERVICES)
+    counted = json.loads(done(suite, "storage", "--json"))
+    (of_template,) = [part for part in counted["services"]["templates"] if part["folder"] == folder]
+    (of_submission,) = [part for part in counted["services"]["submissions"] if part["folder"] == folder]
+    trail = requests.get(suite.api("GET", f"/submissions/{number}")["audit_log_url"], timeout=60).content
+    assert (of_template["age"], of_submission["age"], of_submission["files"] >= 2) == ("30 days", "30 days", True)
+    assert of_submission["bytes"] >= len(sealed.read_bytes()) + len(trail)
+    assert sum(part["bytes"] for part in counted["store"]) >= of_template["bytes"] + of_submission["bytes"]
 
 
 # --- metrics

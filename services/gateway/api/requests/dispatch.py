@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from contracts.errors import ServiceError, invalid
 from contracts.rpc.unchanged import changed, state_of
 from contracts.runtime.bus.caller import acting_for
+from contracts.runtime.monitoring import observe
 from services.gateway import api
 from services.gateway.api.requests import next_page, repeats
 from services.gateway.api.requests.context import GatewayContext
@@ -24,6 +25,8 @@ from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
 
+log = observe.logger(__name__)
+
 _CHECKED_FOR = 1.0
 """Seconds for which a key that was looked up is good: the body of a request may be on its way for hours."""
 
@@ -32,8 +35,13 @@ class Dispatch:
     """An ASGI application. Parameters, body and actor are in the exchange by now; the answer goes there before it is sent,
     so that the layer above can check it as the object that it is."""
 
-    def __init__(self, context: GatewayContext, operations: list[str]) -> None:
+    def __init__(
+        self, context: GatewayContext, operations: list[str], administering: frozenset[str] = frozenset()
+    ) -> None:
+        """``administering`` are the operations that change what only admins may: who calls them, and how it went, is a line of
+        the log of its own."""
         self._context = context
+        self._administering = administering
         self._handlers = {operation: api.handler(operation) for operation in operations}
         self._shares = Shares(context.settings.heavy_calls_per_user)
 
@@ -44,7 +52,12 @@ class Dispatch:
         exchange = exchange_of(scope)
         exchange.operation = operation
         exchange.request = Request(scope, receive)
-        exchange.answer = await self._answer(exchange)
+        try:
+            exchange.answer = await self._answer(exchange)
+        except ServiceError as refused:
+            self._tell(exchange, refused.code)
+            raise
+        self._tell(exchange, "done")
         if isinstance(exchange.answer, Download):
             await self._send_file(send, exchange.answer, exchange.limits)
         elif isinstance(exchange.answer, Stream):
@@ -60,6 +73,22 @@ class Dispatch:
                 status, place = 202, api.ACCEPTED[operation].format_map(exchange.answer)
                 headers.append((b"location", f"{self._context.settings.base_url}/api{place}".encode()))
             await _send_json(send, status, exchange.answer, headers)
+
+    def _tell(self, exchange: Exchange, outcome: str) -> None:
+        """Say in the log what an admin did: who, from where, what to which record, and which keys they named, without
+        values."""
+        if exchange.operation not in self._administering or exchange.actor is None:
+            return
+        log.info(
+            "admin.acted",
+            operation=exchange.operation,
+            user_id=exchange.actor.user_id,
+            key_id=exchange.actor.key_id,
+            address=exchange.actor.ip,
+            subject={name: value for name, value in exchange.arguments.items() if name in ("id", "key_id")},
+            named=sorted(exchange.body) if isinstance(exchange.body, dict) else [],
+            outcome=outcome,
+        )
 
     async def _answer(self, exchange: Exchange) -> Any:
         if exchange.actor is None:

@@ -11,6 +11,7 @@ from contracts.rpc import Rpc
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account, Actor
+from services.gateway.accounts.operators import Operators
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.prepared.sending import Prepared
 from services.gateway.rights import CallersKey
@@ -80,6 +81,7 @@ class PagesContext:
     trust_anchors: Callable[[], list[str]] = list
     user_with: Callable[[str], Actor | None] = lambda _email: None
     holders: Holders | None = None
+    operators: Operators | None = None
 
     @cached_property
     def root(self) -> str:

@@ -27,6 +27,7 @@ ENTRIES = (
     "sheets/code.css",
     "sheets/handing.css",
     "sheets/link.css",
+    "sheets/ops.css",
     "sheets/phone.css",
     "sheets/prepared.css",
     "sheets/progress.css",

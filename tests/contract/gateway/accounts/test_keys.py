@@ -1,6 +1,7 @@
 """Several API keys of a user over HTTP: the whole application with a real broker and no service behind it."""
 
 import itertools
+import json
 import socket
 import threading
 import time
@@ -432,6 +433,13 @@ def test_no_key_is_in_a_log_and_who_did_what_to_which_is(broker: PrivateBroker, 
         assert made["id"] in line
         assert f'"{name}"' in line
     assert f'"key_id": "{made["id"]}"' in log
+    done = [json.loads(line) for line in log.splitlines() if '"admin.acted"' in line]
+    told = [(line["operation"], line["subject"], line["named"], line["address"], line["outcome"]) for line in done]
+    assert told == [
+        ("keys.create", {"id": 1}, ["name", "scopes"], "127.0.0.1", "done"),
+        ("keys.update", {"id": 1, "key_id": made["id"]}, ["name"], "127.0.0.1", "done"),
+        ("keys.remove", {"id": 1, "key_id": made["id"]}, [], "127.0.0.1", "done"),
+    ], "and no more: neither what only reads, nor what a key may not ask for"
     assert log.replace(f"/users/1/keys/{key}", "").count(key) == 0, "but where the caller wrote it into the path"
 
 
