@@ -1,5 +1,5 @@
-"""``countersign keys``: a new API key for an admin who has lost theirs, a test key, or one that opens ``/ops``, from the database
-alone."""
+"""``countersign keys``: a new API key for an admin who has lost theirs, a test key, or one that opens ``/ops``, from the
+database alone."""
 
 import sys
 from collections.abc import Iterator

@@ -85,7 +85,8 @@ def create_pages(
     active user by their id; ``identity_provider`` is where verification fields are proved; ``certsign_wish`` what new
     submissions are made with; ``trust_anchors`` the PEM certificates that the account trusts for its providers;
     ``user_with`` an active user by their e-mail address; ``holders`` what agents have prepared, and who confirms it;
-    ``operators`` are those who may see ``/ops``, None where that is not there, and ``standing`` says how the gateway itself stands."""
+    ``operators`` are those who may see ``/ops``, None where that is not there, and ``standing`` says how the gateway itself
+    stands."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT

@@ -5,8 +5,8 @@ from alembic import op
 
 from contracts.runtime.data.database import BigId, UtcDateTime
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade() -> None:

@@ -4,8 +4,8 @@ from alembic import op
 
 from contracts.runtime.data import stored_files
 
-revision = "0007"
-down_revision = "0006"
+revision = "0027"
+down_revision = "0026"
 
 
 def upgrade() -> None:

@@ -4,8 +4,8 @@ from alembic import op
 
 from contracts.runtime.data import stored_files
 
-revision = "0025"
-down_revision = "0024"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade() -> None:
