@@ -167,7 +167,7 @@ def _give_up(session: Session, name: str, row: Any, key: int, moment: datetime) 
     if record.state != "due":
         raise ServiceError("conflict", f"{row.__tablename__} {key} is {_words(record)}, there is nothing to give up")
     if record.leased_until is not None and record.leased_until > moment:
-        raise ServiceError("conflict", f"An attempt at {row.__tablename__} {key} is under way, try again in a moment")
+        raise ServiceError("conflict", f"An attempt at {row.__tablename__} {key} is under way. Try again in a moment.")
     last = f"; the last reason was: {record.last_error}" if record.last_error else ""
     record.state, record.finished_at = "parked", moment
     record.leased_until = record.leased_by = None

@@ -101,9 +101,9 @@ def read_stored(text: str, expires_at: datetime | None) -> Rights:
 def check_mode(rights: Rights, mode: Mode | None) -> None:
     """Raises ServiceError("forbidden") when an operation is for keys of the other mode; None: it is for both."""
     if mode is Mode.LIVE and rights.test:
-        raise ServiceError("forbidden", "This takes a live API key: a test key changes nothing that live mode uses")
+        raise ServiceError("forbidden", "This takes a live API key: a test key changes nothing that live mode uses.")
     if mode is Mode.TEST and not rights.test:
-        raise ServiceError("forbidden", "This takes a test API key: it is about test mode only")
+        raise ServiceError("forbidden", "This takes a test API key: it is about test mode only.")
 
 
 def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
@@ -115,7 +115,7 @@ def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
 def check_giving(own: Rights, given: Rights) -> None:
     """Raises ServiceError("forbidden") when somebody whose key has the rights ``own`` gives out a key with more."""
     if own.test and not given.test:
-        raise ServiceError("forbidden", "A test key cannot give a live key")
+        raise ServiceError("forbidden", "A test key cannot give a live key.")
     if lacking := given.scopes - own.scopes:
         which = "the scopes" if len(lacking) > 1 else "the scope"
         raise ServiceError(

@@ -42,7 +42,7 @@ def require_same(command: rpc.CreateSubmission, template: TemplateSnapshot) -> N
     """Raises ServiceError("conflict") when the request is no longer what was prepared."""
     if command.prepared_digest is not None and command.prepared_digest != digest(command, template):
         raise ServiceError(
-            "conflict", "The template has been changed since this submission was prepared: have it prepared again"
+            "conflict", "The template has been changed since this submission was prepared: have it prepared again."
         )
 
 

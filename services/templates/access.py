@@ -38,7 +38,7 @@ def require_owner(actor: Actor, template: TemplateRow) -> None:
     """Raises ServiceError("forbidden") unless the actor may change this template."""
     require_writer(actor)
     if actor.test and not template.test:
-        raise ServiceError("forbidden", "A test key cannot change a live template: clone it, and change the clone")
+        raise ServiceError("forbidden", "A test key cannot change a live template: clone it, and change the clone.")
     if not may_change(actor, template):
         raise ServiceError("forbidden", "Only its author or an admin may change this template.")
 

@@ -295,7 +295,7 @@ def reason_of(error: BaseException) -> str:
                 return f"{words} ({match[1]})" if match else words
     innermost = causes[-1]
     if isinstance(innermost, socket.gaierror):
-        return f"the host's name was not found ({innermost.strerror})"
+        return f"the host's name cannot be resolved ({innermost.strerror})"
     if isinstance(innermost, ssl.SSLError):
         return f"TLS failed: {innermost.reason or innermost}"
     if isinstance(innermost, ConnectionClosed):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from contracts.errors import ServiceError
+from contracts.errors import ServiceError, not_found
 from contracts.types import Agent
 from services.gateway.accounts.auth import Authenticator, address, api_key_of
 from services.gateway.agents.operations import CALLER, Caller
@@ -76,7 +76,7 @@ class Endpoint:
         are answered. Programs send none."""
         origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
         if any(origin not in self._origins for origin in origins):
-            raise ServiceError("forbidden", "Requests from this origin are not answered")
+            raise ServiceError("forbidden", "Requests from this origin are not answered.")
 
     def _introduced(self, scope: Any, body: bytes, key_id: str) -> tuple[Agent, bool]:
         """Return which agent calls, and whether it begins a session by that. Raises ServiceError("not_found") for a session
@@ -92,7 +92,7 @@ class Endpoint:
             raise ServiceError("bad_request", "Mcp-Session-Id is missing: send initialize first")
         agent = self._sessions.agent(session_id, key_id)
         if agent is None:
-            raise ServiceError("not_found", "Session not found")
+            raise not_found("Session")
         return agent, False
 
     async def _started(self) -> Any:

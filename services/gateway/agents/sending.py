@@ -164,7 +164,7 @@ async def remind(work: Sending, caller: Caller, arguments: dict[str, Any], shape
     """Send an invitation once more, with a key that may send."""
     if not sends_itself(caller.key):
         raise ServiceError(
-            "forbidden", "A person has to remind signers: this API key was not made with the scope agent:send"
+            "forbidden", "A person has to remind signers: this API key was not made with the scope agent:send."
         )
     scopes, body = frozenset({Scope.AGENT_SEND}), {"send_email": True}
     return Result(cut(await work.operations.call(caller, "submitters.update", arguments, body, scopes=scopes), shape))

@@ -157,7 +157,7 @@ def _proof(holders: Holders, row: PreparedRow, key: CallersKey) -> str:
 
 def _proved(holders: Holders, row: PreparedRow, ip: str | None) -> Actor:
     """Return the user whose key the page was shown to, if it may confirm still. Raises ServiceError."""
-    over = ServiceError("forbidden", "This page was opened too long ago: open the link again")
+    over = ServiceError("forbidden", "This page was opened too long ago: open the link again.")
     try:
         sealed = base64.urlsafe_b64decode(flask.request.form.get("proof", "").encode())
         said: dict[str, Any] = orjson.loads(holders.prepared.keys.open_answer(sealed, _bound_to(row)))

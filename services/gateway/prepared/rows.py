@@ -23,8 +23,8 @@ MOST_OPEN = 100
 
 CHANGED, WITHDRAWN = "changed", "withdrawn"
 _ENDS = {
-    CHANGED: "The template has been changed since this submission was prepared: have it prepared again",
-    WITHDRAWN: "A person has refused to send this submission",
+    CHANGED: "The template has been changed since this submission was prepared: have it prepared again.",
+    WITHDRAWN: "A person has refused to send this submission.",
 }
 
 
@@ -60,7 +60,7 @@ def claim(session: Session, row_id: str, sender: bytes, now: datetime) -> Prepar
         check_open(row, now)
         if row.confirmed_at is None:
             if not sender:
-                raise ServiceError("conflict", "This submission has not been confirmed")
+                raise ServiceError("conflict", "This submission has not been confirmed.")
             require_key(session, row, now)
             row.confirmed_at, row.sender = now, sender
     session.flush()
@@ -74,7 +74,7 @@ def check_open(row: PreparedRow, now: datetime) -> None:
         raise ServiceError("conflict", _ENDS[row.ended])
     over = row.expires_at if row.confirmed_at is None else row.confirmed_at + RESUMED
     if over <= now:
-        raise ServiceError("conflict", "This submission was not confirmed in time: have it prepared again")
+        raise ServiceError("conflict", "This submission was not confirmed in time: have it prepared again.")
 
 
 def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
@@ -83,7 +83,7 @@ def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
     user = session.get(User, row.user_id)
     keys = key_rows.of_user(session, user) if user is not None and user.archived_at is None else []
     if not any(key.id == row.key_id and not key_rows.rights(key).expired(now) for key in keys):
-        raise ServiceError("conflict", "The key that this submission was prepared with is no longer good")
+        raise ServiceError("conflict", "The key that this submission was prepared with is no longer good.")
 
 
 def finish(session: Session, row_id: str, submission_id: int) -> None:
@@ -102,7 +102,7 @@ def end(session: Session, row_id: str, why: str, now: datetime) -> None:
     """Nobody is to send it any more. Raises ServiceError("conflict") when it has been confirmed already."""
     row = _locked(session, row_id)
     if why == WITHDRAWN and row.confirmed_at is not None:
-        raise ServiceError("conflict", "This submission has been confirmed already")
+        raise ServiceError("conflict", "This submission has been confirmed already.")
     check_open(row, now)
     row.ended = why
 

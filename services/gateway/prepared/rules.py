@@ -23,13 +23,13 @@ def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepar
     if key.id == prepared_with:
         raise ServiceError(
             "forbidden",
-            "This is the key that the agent itself uses: confirm with another one, which the agent does not have",
+            "This is the key that the agent itself uses: confirm with another one, which the agent does not have.",
         )
     if sends_itself(key):
-        raise ServiceError("forbidden", "This key was made for agents (agent:send): confirm with one of your own")
+        raise ServiceError("forbidden", "This key was made for agents (agent:send): confirm with one of your own.")
     if actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
     rights.check_scope(key.rights, frozenset({Scope.SEND}))
     if key.rights.test != in_test:
         mode, kind = ("in test mode", "test") if in_test else ("live", "live")
-        raise ServiceError("forbidden", f"This submission was prepared {mode}: confirm with a {kind} key")
+        raise ServiceError("forbidden", f"This submission was prepared {mode}: confirm with a {kind} key.")

@@ -52,14 +52,14 @@ def check_origin(context: PagesContext, *, demanded: bool = True) -> None:
     ours = {urlsplit(context.settings.base_url).netloc, flask.request.host}
     if (origin is None and not demanded) or (origin and urlsplit(origin).netloc in ours and site == "same-origin"):
         return
-    raise ServiceError("forbidden", "This form was not sent by a page of this installation: open the page again")
+    raise ServiceError("forbidden", "This form was not sent by a page of this installation: open the page again.")
 
 
 def check_form(context: PagesContext, session: OperatorSession) -> None:
     """Raises ServiceError("forbidden") for a form that is not one of this session's."""
     check_origin(context)
     if not session.is_of(flask.request.form.get(FORM, "")):
-        raise ServiceError("forbidden", "This form is not one of this session: open the page again")
+        raise ServiceError("forbidden", "This form is not one of this session: open the page again.")
 
 
 def address(trusted: list[Network]) -> str | None:

@@ -191,7 +191,7 @@ def _order(given: Callable[[str, str], str]) -> Order:
     if action in _ON_EVENTS and key and not _NAME.fullmatch(key):
         raise _invalid("key", "must be the id of an event")
     if (work == stuck.SEALING) != (action == SEAL):
-        raise _invalid("action", f"is none of what can be done to {work}")
+        raise _invalid("action", f"is not an action of {work}")
     return Order(action, _service(given), work, key)
 
 

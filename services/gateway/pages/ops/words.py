@@ -52,6 +52,7 @@ EXPLAINED = {
     "seal_jobs": "Documents that are filled, sealed and read back once everybody has signed.",
     "stamped_seals": "Sealed documents that wait for a duty stamp to be placed.",
     "statements": "Statements of what signers confirmed, which are signed and kept.",
+    "test_wipes": "Test mode, which is emptied of all that was there when somebody asked for it.",
     stuck.SEALING: "Everybody has signed, and the sealed documents are not there yet.",
     stuck.TOLD: "Events that a service has recorded and the broker has not taken.",
     stuck.TAKEN: "Events that others have told, and this service has not taken yet. It fetches them by itself.",

@@ -62,7 +62,7 @@ def test_nobody_listens() -> None:
 
 def test_a_name_that_does_not_exist() -> None:
     (words,) = both("amqp://a:b@no-such-host.invalid/")
-    assert words.startswith("the host's name was not found (")
+    assert words.startswith("the host's name cannot be resolved (")
 
 
 def test_a_wrong_password(broker: PrivateBroker) -> None:
