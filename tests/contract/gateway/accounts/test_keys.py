@@ -202,13 +202,13 @@ def test_a_key_gives_no_more_than_it_has(gateway: Gateway) -> None:
         assert gateway.ask("POST", path, {**body, "scopes": ["read"]}, key=key).status == 201
         for scopes in (["send"], ["read", "admin", "templates"], ALL):
             answer = gateway.ask("POST", path, {**body, "scopes": scopes}, key=key)
-            assert (answer.status, "cannot give the scope" in answer.json()["error"]) == (403, True), scopes
+            assert (answer.status, "cannot give a key the scope" in answer.json()["error"]) == (403, True), scopes
         for expires_at in (None, iso(datetime.now(UTC) + timedelta(days=2))):
             answer = gateway.ask("POST", path, {"name": "x", "scopes": ["read"], "expires_at": expires_at}, key=key)
             assert (answer.status, "valid for longer" in answer.json()["error"]) == (403, True)
         for method in ("GET", "POST"):
             answer = gateway.ask(method, f"/users/{user_id}/api_key", key=key)
-            assert (answer.status, "cannot give the scopes send, templates" in answer.json()["error"]) == (403, True)
+            assert (answer.status, "cannot give a key the scopes send, templates" in answer.json()["error"]) == (403, True)
             assert "api_key" not in answer.json()
         own = f"{path}/{limited['id']}" if user_id == 1 else f"{path}/{'0' * 16}"
         for change in ({"scopes": ALL}, {"expires_at": None}):

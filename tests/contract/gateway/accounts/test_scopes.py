@@ -70,7 +70,7 @@ def lacked(answer: Answer) -> str | None:
         return None
     error: str = answer.json()["error"]
     assert set(answer.json()) == {"error", "code"}
-    return error.removeprefix(LACKS) if error.startswith(LACKS) else None
+    return error.removeprefix(LACKS).removesuffix(".") if error.startswith(LACKS) else None
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
