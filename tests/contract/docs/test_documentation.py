@@ -266,3 +266,8 @@ def test_the_runbook_names_every_metric_and_no_other() -> None:
     assert len(made) > 20
     said = re.findall(r"`((?:countersign|rendering)_[a-z_]+)`", (ROOT / "deploy/RUNBOOK.md").read_text())
     assert set(said) == made
+
+
+def test_every_page_is_in_the_list_of_pages() -> None:
+    listed = re.findall(r"\[(.+?)\]\(\1\)", (ROOT / "docs" / "README.md").read_text())
+    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
