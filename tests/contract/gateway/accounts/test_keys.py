@@ -208,7 +208,10 @@ def test_a_key_gives_no_more_than_it_has(gateway: Gateway) -> None:
             assert (answer.status, "valid for longer" in answer.json()["error"]) == (403, True)
         for method in ("GET", "POST"):
             answer = gateway.ask(method, f"/users/{user_id}/api_key", key=key)
-            assert (answer.status, "cannot give a key the scopes send, templates" in answer.json()["error"]) == (403, True)
+            assert (answer.status, "cannot give a key the scopes send, templates" in answer.json()["error"]) == (
+                403,
+                True,
+            )
             assert "api_key" not in answer.json()
         own = f"{path}/{limited['id']}" if user_id == 1 else f"{path}/{'0' * 16}"
         for change in ({"scopes": ALL}, {"expires_at": None}):
