@@ -129,19 +129,19 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     assert fields["Start"]["required"] is False
     assert fields["Seller signature"]["value"] in {one["uuid"] for one in form(suite, seller["slug"])["attachments"]}
     values = filled(suite, seller["slug"], {})
-    early = {"values": {**values, fields["Start"]["uuid"]: "2025-12-31"}, "request_id": uuid.uuid.uuid4().hex}
+    early = {"values": {**values, fields["Start"]["uuid"]: "2025-12-31"}, "request_id": uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{seller['slug']}/complete", early, status=422)
     assert [each["field"] for each in refused["details"]] == [fields["Start"]["uuid"]]
     tampered = {**values, fields["Company"]["uuid"]: "Mine Ltd"}
     refused = suite.page(
-        "POST", f"/s/{seller['slug']}/complete", {"values": tampered, "request_id": uuid.uuid.uuid4().hex}, status=422
+        "POST", f"/s/{seller['slug']}/complete", {"values": tampered, "request_id": uuid.uuid4().hex}, status=422
     )
     assert (refused["error"], refused["details"][0]["field"]) == ("Read-only field", fields["Company"]["uuid"])
     # The buyer's fields are not the seller's to fill in.
     of_buyer = {field["name"]: field for field in form(suite, buyer["slug"])["fields"] if field["mine"]}
     foreign = {**values, of_buyer["Full name"]["uuid"]: "Forged"}
     refused = suite.page(
-        "POST", f"/s/{seller['slug']}/complete", {"values": foreign, "request_id": uuid.uuid.uuid4().hex}, status=422
+        "POST", f"/s/{seller['slug']}/complete", {"values": foreign, "request_id": uuid.uuid4().hex}, status=422
     )
     assert refused["error"] == "Invalid field"
     assert of_buyer["Colour"]["value"] == "Red"
@@ -156,10 +156,10 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     }
     suite.api("PUT", f"/submitters/{buyer['id']}", override)
     sign(suite, seller["slug"], {"Start": "2026-03-04"})
-    dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid.uuid4().hex}
+    dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{buyer['slug']}/complete", dear, status=422)
     assert [each["field"] for each in refused["details"]] == [of_buyer["Price"]["uuid"]]
-    other = {"values": {of_buyer["Colour"]["uuid"]: "Green"}, "request_id": uuid.uuid.uuid4().hex}
+    other = {"values": {of_buyer["Colour"]["uuid"]: "Green"}, "request_id": uuid.uuid4().hex}
     assert suite.page("POST", f"/s/{buyer['slug']}/values", other, status=422)["error"] == "Read-only field"
     sign(suite, buyer["slug"], {"Price": 2})
     submission = completed(suite, seller["submission_id"])
@@ -176,7 +176,7 @@ def test_another_ones_attachment_is_no_value(suite: RunningSuite, template: dict
     stolen = filled(suite, buyer["slug"], {})
     mine = {field["name"]: field["uuid"] for field in form(suite, seller["slug"])["fields"] if field["mine"]}
     values = {mine["Company"]: "C", mine["Start"]: "2026-01-01", mine["Seller signature"]: next(iter(stolen.values()))}
-    body = {"values": values, "request_id": uuid.uuid.uuid4().hex}
+    body = {"values": values, "request_id": uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{seller['slug']}/complete", body, status=422)
     assert refused["details"][0]["field"] == mine["Seller signature"]
 

@@ -76,6 +76,13 @@ from countersign_client.api.templates import (
     templates_submissions,
     templates_update,
 )
+from countersign_client.api.test_mode import (
+    test_mode_advance,
+    test_mode_get,
+    test_mode_mails,
+    test_mode_text_messages,
+    test_mode_wipe,
+)
 from countersign_client.api.tools import tools_merge, tools_verify, tools_version
 from countersign_client.api.users import (
     users_api_key,
@@ -103,6 +110,7 @@ from countersign_client.models import (
     AboutPerson,
     Account,
     AccountChange,
+    AdvancedTestClock,
     ApiKey,
     AreaInput,
     Attachment,
@@ -143,6 +151,7 @@ from countersign_client.models import (
     FormEventData,
     FormEventKind,
     FormView,
+    InTestMode,
     Key,
     KeyChange,
     KeyScope,
@@ -207,6 +216,11 @@ from countersign_client.models import (
     TemplateMerge,
     TemplatePage,
     TemplatePreferences,
+    TestClock,
+    TestMail,
+    TestMailPage,
+    TestTextMessage,
+    TestTextMessagePage,
     TriedValues,
     Trust,
     User,
@@ -220,6 +234,7 @@ from countersign_client.models import (
     Webhook,
     WebhookChange,
     WebhookPage,
+    WipedTestMode,
 )
 from countersign_client.types import File
 
@@ -250,6 +265,7 @@ def main(url: str, key: str, pdf: str, docx: str) -> None:
     several(client, template)
     batches(client, template)
     happened(client, webhook, submission)
+    in_test_mode(client, url)
     refused(client, url, submission)
     removed(client, template, submission)
     print("done")
@@ -282,6 +298,34 @@ def keys(client: AuthenticatedClient, user: int) -> None:
     first, other = told_all(keys_search.sync_detailed(user, client=client), Key)
     assert (first.first, first.expires_at, other.id) == (True, None, made.id)
     assert told(keys_remove.sync_detailed(user, made.id, client=client), Key).name == "CRM"
+
+
+def in_test_mode(client: AuthenticatedClient, url: str) -> None:
+    me = told(users_current.sync_detailed(client=client), User)
+    key = NewKey(name="Tests", scopes=[KeyScope.READ, KeyScope.SEND, KeyScope.TEMPLATES, KeyScope.ADMIN], test=True)
+    made = told(keys_create.sync_detailed(me.id, client=client, body=key), MadeKey)
+    assert made.test
+    tests = AuthenticatedClient(f"{url}/api", made.api_key, prefix="", auth_header_name="X-Auth-Token")
+    page = NewHtmlTemplate(html=HTML, name="In test mode")
+    template = told(templates_create_from_html.sync_detailed(client=tests, body=page), Template)
+    person = NewSubmitter(email="tests@example.com", phone="+43664123456", send_sms=True)
+    body = NewSubmission(template_id=template.id, submitters=[person])
+    sent = told(submissions_init.sync_detailed(client=tests, body=body), Submission)
+    assert sent.test
+
+    def mailed() -> TestMail | None:
+        return next(iter(told(test_mode_mails.sync_detailed(client=tests), TestMailPage).data), None)
+
+    def texted() -> TestTextMessage | None:
+        return next(iter(told(test_mode_text_messages.sync_detailed(client=tests), TestTextMessagePage).data), None)
+
+    assert wait_for(mailed).to == "tests@example.com"
+    assert wait_for(texted).submission_id == sent.id
+    advanced = told(test_mode_advance.sync_detailed(client=tests, body=TestClock(advance="1d")), AdvancedTestClock)
+    assert advanced.seconds == 86_400
+    assert told(test_mode_get.sync_detailed(client=tests), InTestMode).submissions
+    assert told(test_mode_wipe.sync_detailed(client=tests), WipedTestMode).submissions
+    told(keys_remove.sync_detailed(me.id, made.id, client=client), Key)
 
 
 def account(client: AuthenticatedClient) -> None:
