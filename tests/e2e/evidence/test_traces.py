@@ -193,3 +193,10 @@ def conventional() -> set[str]:
             if not more.startswith("Deprecated"):
                 listed.add(value)
     return listed
+
+
+def test_what_was_sent_is_counted(story: Story, suite: RunningSuite) -> None:
+    assert story.sending
+    told = requests.get(f"http://127.0.0.1:{suite.programs['gateway'].health_port}/metrics", timeout=120).text
+    (sent,) = re.findall(r'^countersign_trace_spans_total\{outcome="sent"\} (\S+)$', told, re.MULTILINE)
+    assert float(sent) > 0
