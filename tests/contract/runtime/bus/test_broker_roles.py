@@ -409,7 +409,7 @@ def test_migrate_says_which_queue_the_broker_does_not_have(node: PrivateBroker, 
 
 def test_a_service_hands_back_what_is_parked_of_its_own_and_of_no_other(node: PrivateBroker, operator: Any) -> None:
     """As ``/ops`` asks it to."""
-    queue = topology.event_queue_name(events.FORM_COMPLETED, "notifications")
+    queue = topology.event_queue_name(events.INVITATION_DUE, "notifications")
     parking = topology.parked_queue_name(queue)
     operator.basic_publish("", parking, b'{"id": "one"}', pika.BasicProperties(delivery_mode=2))
     for service, exchange in (("webhooks", topology.own_exchange("webhooks")), ("webhooks", ""), ("notifications", "")):
