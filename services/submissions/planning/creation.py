@@ -423,7 +423,7 @@ def check_size(values: Any, limits: Limits, problems: Problems) -> None:
     """All values and metadata of a submission together. Also refuses what is no JSON (NaN)."""
     size = len(json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     if size > limits.max_values_bytes:
-        problems.add("submitters", f"must not have more than {limits.max_values_bytes} bytes of values and metadata")
+        problems.add("submitters", f"must not have more than {limits.max_values_bytes:,} bytes of values and metadata")
 
 
 def checked_contact(

@@ -49,7 +49,9 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     assert (removed.id, removed.archived_at) == (made.id, None)
     (told,) = desk.events("submission.erased")
     public = told["data"].pop("public")
-    assert told["data"] == {"submission_id": made.id, "documents": []}, "the document is the template's"
+    assert told["data"] == {"submission_id": made.id, "documents": [], "forget": False}, (
+        "the document is the template's"
+    )
     assert public["data"] == {
         "id": made.id,
         "erased": True,

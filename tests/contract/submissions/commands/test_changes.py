@@ -174,9 +174,9 @@ def test_a_change_keeps_to_the_limit_of_the_whole_submission(desk: Desk) -> None
     many = template(*(field(name=f"F{n}", uuid=f"u{n}") for n in range(130)))
     made = desk.create(many, {"values": {f"F{n}": "x" * 9_000 for n in range(100)}})
     more = {f"F{n}": "x" * 9_000 for n in range(100, 125)}
-    assert "1000000" in refusal(lambda: desk.update_submitter(made.submitters[0].id, values=more)).message
+    assert "1,000,000" in refusal(lambda: desk.update_submitter(made.submitters[0].id, values=more)).message
     uuids = {f"u{n}": "x" * 9_000 for n in range(100, 125)}
-    assert "1000000" in refusal(lambda: desk.save(made.submitters[0].slug, uuids)).message
+    assert "1,000,000" in refusal(lambda: desk.save(made.submitters[0].slug, uuids)).message
 
 
 # ---------------------------------------------------------------- what others are told
