@@ -240,7 +240,7 @@ def test_limits_are_named() -> None:
     assert "50" in refused(*({} for _ in range(51)), snapshot=crowd).message
     wordy = template(*(field(name=f"F{n}", uuid=f"u{n}") for n in range(120)))
     error = refused({"values": {f"F{n}": "x" * 9_000 for n in range(120)}}, snapshot=wordy)
-    assert "1000000 bytes" in error.message
+    assert "1,000,000 bytes" in error.message
 
 
 def test_the_order_comes_from_the_request_then_its_preferences_then_the_template() -> None:
