@@ -19,7 +19,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.errors import ServiceError
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
@@ -163,10 +162,7 @@ def make_key(
     session: Session, email: str, key_hash: str, name: str, ends: datetime, moment: datetime
 ) -> dict[str, Any]:
     """Give an admin a key that opens ``/ops``, with the scope ``admin``. Raises ServiceError when there is no such admin."""
-    user = queries.active_actor_with(session, email)
-    if user is None or user.role is not Role.ADMIN:
-        admins = ", ".join(queries.admins(session))
-        raise ServiceError("not_found", f"no admin has the address {email}; there are: {admins or 'none'}")
+    user = queries.admin_with(session, email)
     given = Rights(frozenset({Scope.ADMIN}), ends)
     made = commands.create_key(session, user.user_id, key_hash, name, given, moment)
     session.execute(sa.update(ApiKeyRow).where(ApiKeyRow.id == made["id"]).values(operator=True))

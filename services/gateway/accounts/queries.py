@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
-from contracts.errors import not_found
+from contracts.errors import ServiceError, not_found
 from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
 from services.gateway.accounts import domain, key_rows, phone_otp, providers
@@ -21,6 +21,15 @@ from services.gateway.rights import WHOLE, Rights, read_stored
 def admins_untold(session: Session) -> bool:
     """Are the active admins others than those the other services were told of last?"""
     return admins(session) != session.scalar(sa.select(AccountRow.admins_told).where(AccountRow.id == 1))
+
+
+def admin_with(session: Session, email: str) -> Actor:
+    """Return the admin with this address. Raises ServiceError("not_found"), which names those that there are."""
+    user = active_actor_with(session, email)
+    if user is None or user.role is not Role.ADMIN:
+        there = ", ".join(admins(session))
+        raise ServiceError("not_found", f"no admin has the address {email}; there are: {there or 'none'}")
+    return user
 
 
 def admins(session: Session) -> list[str]:
