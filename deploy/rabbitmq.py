@@ -42,21 +42,29 @@ class BrokerFailed(Exception):
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on now.
+    """Draw a TCP port on loopback that nobody listens on now, and that no other process is given while this one runs.
 
     It lies below the range from which the system takes the ports of outgoing connections: from that range, somebody's
     connection may have taken it by the time we listen, or while a process that is started again is down.
     """
     for _ in range(200):
         port = secrets.randbelow(PORTS.stop - PORTS.start) + PORTS.start
-        with socket.socket() as probe:
+        with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+            probe.bind(("127.0.0.1", port))
+            _reserve(port)
             return port
     raise BrokerFailed(f"no free port between {PORTS.start} and {PORTS.stop}")
+
+
+def _reserve(port: int) -> None:
+    """Hold a port's name, which belongs to the network's namespace as ports do, until this process ends.
+
+    Raises OSError when it is held already.
+    """
+    with socket.socket(socket.AF_UNIX) as reservation:
+        reservation.bind(f"\0countersign-port-{port}")
+        reservation.detach()
 
 
 def applications(folder: Path, *names: str) -> list[Path]:
@@ -173,7 +181,7 @@ class PrivateBroker:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=READY_WITHIN,
             check=True,
         )
         return done.stdout

@@ -257,7 +257,8 @@ class Load:
         """No new agreements; those that were begun are brought to their end."""
         self._stopping.set()
         for thread in self._makers:
-            thread.join(PATIENCE + CALL_TIMEOUT)
+            if thread.ident is not None:
+                thread.join(PATIENCE + CALL_TIMEOUT)
 
     def stop_watching(self) -> None:
         self._ended.set()

@@ -129,6 +129,7 @@ def run(world: World, plan: Plan, folder: Path, say: Say) -> Report:
         told("checking")
         _look(world, evidence, report)
     finally:
+        load.stop()
         load.stop_watching()
         report.counts |= _counts(evidence, messages)
         if messages:

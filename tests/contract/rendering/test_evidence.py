@@ -129,11 +129,11 @@ def test_only_files_that_were_sealed_here_are_vouched_for(sign: Sign, trail: Blo
     path = "sealed/01-a.pdf"
     document = Document(uuid="u", name="a", original=path, shown=path, sealed=path)
     members = {path: Member(sha256=foreign.sha256, size=foreign.size)}
-    with pytest.raises(ServiceError, match=r"sealed/01-a\.pdf is not known"):
+    with pytest.raises(ServiceError, match=r"sealed/01-a\.pdf is not a file that was sealed for"):
         sign(trail, documents=[document], members=members)
-    with pytest.raises(ServiceError, match=r"audit-trail\.pdf is not known"):
+    with pytest.raises(ServiceError, match=r"audit-trail\.pdf is not a file that was sealed for"):
         sign(foreign)
-    with pytest.raises(ServiceError, match=r"documents\[0\] is not known"):
+    with pytest.raises(ServiceError, match=r"documents\[0\] is not a file that was sealed for"):
         sign(trail, sealed_documents=[foreign])
 
 
@@ -170,7 +170,7 @@ def test_a_provider_that_sealed_documents_comes_with_its_chain(
 def test_a_file_of_another_submission_is_not_vouched_for(sign: Sign, database: Database, blobs: BlobStore) -> None:
     other = blobs.put(sealed(agreement_pdf(["Other"]), identity("rsa-3072")), "application/pdf", "submissions/13/")
     database.write(commands.remember_sealed, [other.sha256], 13, AT)
-    with pytest.raises(ServiceError, match="is not known"):
+    with pytest.raises(ServiceError, match="is not a file that was sealed for this submission"):
         sign(other)
 
 
@@ -222,7 +222,7 @@ def test_nothing_is_kept_of_what_is_erased_while_it_is_made(
             return super().seal_material(data, signatures)
 
     work = evidence.Evidence(database, blobs, Slow(), identity("rsa-3072"))  # type: ignore[arg-type]
-    with pytest.raises(ServiceError, match="is not known"):
+    with pytest.raises(ServiceError, match="is not a file that was sealed for this submission"):
         work.signed(SignEvidence(manifest=manifest(trail), audit_trail=trail))
     assert (count(database, Result), count(database, ResultSource)) == (0, 0)
 

@@ -411,6 +411,7 @@ def test_a_service_hands_back_what_is_parked_of_its_own_and_of_no_other(node: Pr
     """As ``/ops`` asks it to."""
     queue = topology.event_queue_name(events.INVITATION_DUE, "notifications")
     parking = topology.parked_queue_name(queue)
+    operator.queue_purge(queue)
     operator.basic_publish("", parking, b'{"id": "one"}', pika.BasicProperties(delivery_mode=2))
     for service, exchange in (("webhooks", topology.own_exchange("webhooks")), ("webhooks", ""), ("notifications", "")):
         connection = pika.BlockingConnection(pika.URLParameters(url(node, service)))
