@@ -18,7 +18,7 @@ from contracts.runtime.data.tables import told
 from deploy.suite import settings_of_var_dir
 from services.notifications.models import MailRow
 from tests.browser.conftest import DESKTOP, OpenPage, Watch
-from tests.browser.forms import field, one_signer
+from tests.browser.forms import field, invite, template
 from tests.browser.test_accessibility import NARROW, seen_as
 from tests.e2e.calls.test_operating import done
 from tests.support.judges.accessibility import axe, looks
@@ -38,8 +38,7 @@ def mails(suite: RunningSuite) -> Iterator[Database]:
 
 def given_up(suite: RunningSuite, mails: Database) -> int:
     """A mail that has been sent, as if its server had refused it."""
-    slug = one_signer(suite, field("Name")).rpartition("/")[2]
-    (submitter,) = [one for one in suite.api("GET", "/submitters")["data"] if one["slug"] == slug]
+    (submitter,) = invite(suite, template(suite, field("Name")))
     mine = sa.select(MailRow).where(MailRow.submission_id == submitter["submission_id"], MailRow.state == "done")
     row: Any = wait_until(lambda: mails.read(lambda session: session.scalar(mine)), what="the invitation is sent")
     refused = {"state": "parked", "attempts": 9, "last_error": "550 no such mailbox: bob@mail.example"}
