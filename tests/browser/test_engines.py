@@ -68,6 +68,8 @@ def test_what_is_changed_is_seen_signed_confirmed_and_checked(
         "return document.querySelector('#saving').textContent.trim() === 'Saved';", what="the name to be saved"
     )
     change(suite, submitter, "1000000")
+    # The notice comes above the button: it would move it away from under the press.
+    browser.sees("This document has changed since you opened it")
     browser.press("Complete")
     browser.sees("Amount: it was “100”, now it is “1000000”.")
     browser.wait("return document.querySelectorAll('.box--changed').length === 1;", what="the mark on the document")
