@@ -81,7 +81,7 @@ GROUPS = (
         "Said to signers and visitors of links, in their language, and to programs that call the pages' own paths (`/s/...`, "
         "`/d/...`).",
         (
-            "services/gateway/pages/", "services/submissions/commands/signing/", "services/submissions/forms.py",
+            "services/gateway/pages/", "services/submissions/commands/signing/", "services/submissions/views/forms.py",
             "services/submissions/commands/shared_links.py", "services/submissions/commands/progress.py",
             "services/submissions/storage/", "services/submissions/evidence/shown.py",
             "services/submissions/evidence/reasons.py",

@@ -18,7 +18,7 @@ from contracts.runtime.monitoring import observe
 from services.submissions.batches.running import Batches
 from services.submissions.commands import erasures, followups, retention
 from services.submissions.commands.test_mode import wiping
-from services.submissions.creating import Creator
+from services.submissions.creating.single import Creator
 from services.submissions.models import BlobRemovalRow, ReminderRow, StorageReportRow, TestWipeRow
 from services.submissions.outgoing import reminders
 from services.submissions.planning.first_pages import FirstPages

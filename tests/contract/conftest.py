@@ -35,6 +35,7 @@ IN_TURN = (
     "tests/contract/submissions/outgoing/",
     "tests/contract/submissions/test_one_off.py",
     "tests/contract/submissions/test_seen.py",
+    "tests/contract/submissions/views/",
 )
 """Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. What does things at once runs on both,
 and so do all tests that are about statements themselves."""

@@ -20,7 +20,7 @@ from contracts.runtime.monitoring import observe
 from contracts.types import Actor
 from services.submissions.batches import commands, queries
 from services.submissions.batches.requests import request_id, request_of
-from services.submissions.creating import Creator
+from services.submissions.creating.single import Creator
 from services.submissions.models import BatchLineRow, BatchRow
 from services.submissions.site import Site
 

@@ -8,14 +8,14 @@ from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Page, Removed, Submission, SubmissionDocuments, SubmissionEvent, Submitter
-from services.submissions import fitting
 from services.submissions.commands import branding_pictures, providers, submissions, submitters
 from services.submissions.commands.signing import returning
-from services.submissions.documents import Documents, field_boxes
+from services.submissions.creating import fitting
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning.preparing import adopted
 from services.submissions.reading import erasures, people, queries
 from services.submissions.storage.access import require_writer
+from services.submissions.views.documents import Documents, field_boxes
 
 
 class Api(Entrypoints):

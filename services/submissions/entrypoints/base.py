@@ -13,8 +13,8 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.staging import StagedFiles
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context
-from services.submissions import fitting
-from services.submissions.creating import Creator
+from services.submissions.creating import fitting
+from services.submissions.creating.single import Creator
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.planning.preparing import PREFIX, Preparer
 from services.submissions.reading import queries

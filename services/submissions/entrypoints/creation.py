@@ -1,4 +1,4 @@
-"""Calls that make submissions; how one is made is in ``creating``."""
+"""Calls that make submissions; how one is made is in ``creating.single``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.staging import files_of
 from contracts.runtime.worker import handles
 from contracts.types import Submission
-from services.submissions import bulk, fitting, prepared, stamping, trying
 from services.submissions.commands import submissions
-from services.submissions.creating import with_adopted_documents
+from services.submissions.creating import bulk, fitting, prepared, stamping, trying
+from services.submissions.creating.single import with_adopted_documents
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.planning import one_off
 from services.submissions.planning.plan import Basis, Plan

@@ -4,8 +4,8 @@ from contracts.rpc import templates
 from contracts.rpc.submissions import codes, links
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
-from services.submissions import fitting
 from services.submissions.commands import shared_links
+from services.submissions.creating import fitting
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning import creation
 from services.submissions.planning.preparing import adopted

@@ -10,7 +10,6 @@ from contracts.rpc.submissions import confirmation as confirming
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Attachment
-from services.submissions import form_news, forms
 from services.submissions.commands.signing import codes as code_commands
 from services.submissions.commands.signing import confirmation as confirmation_commands
 from services.submissions.commands.signing import form as form_commands
@@ -20,6 +19,7 @@ from services.submissions.commands.signing import ways as way_commands
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.planning.preparing import adopted, check_texts, texts_in
 from services.submissions.rules.confirming import KeptConfirmation
+from services.submissions.views import form_news, forms
 
 
 class Signing(Entrypoints):

@@ -1,5 +1,5 @@
 """What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts (whether
-they fit is asked in ``fitting``).
+they fit is asked in ``creating.fitting``).
 
 It may be done in vain, when the transaction then refuses: ``StagedFiles`` removes the files that were made.
 """

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from contracts.rpc.submissions import form as rpc
 from contracts.types import Condition, Submission
-from services.submissions import forms
 from services.submissions.models import SubmitterRow
+from services.submissions.views import forms
 from tests.support.material.submissions import SITE, Desk, create_command, field, refusal, template
 
 A, B, C = "First Party", "Second Party", "Third Party"

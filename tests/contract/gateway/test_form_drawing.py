@@ -10,7 +10,7 @@ from contracts.rpc.rendering import FillRequest
 from contracts.rpc.submissions import form as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
-from services.submissions import documents, forms
+from services.submissions.views import documents, forms
 from tests.support.material.submissions import NOW, SITE, Desk, create_command, field, refusal, template
 
 A, B = "First Party", "Second Party"

@@ -26,7 +26,7 @@ from contracts.runtime.data.database import Database
 from contracts.types import Account, Actor, Role
 from services.submissions.batches import checking, commands, queries, running
 from services.submissions.batches.running import Batches
-from services.submissions.creating import Creator
+from services.submissions.creating.single import Creator
 from services.submissions.models import BatchLineRow, BatchRow
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings

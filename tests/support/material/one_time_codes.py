@@ -8,9 +8,9 @@ from contracts.formats.one_time_code import code_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
-from services.submissions import forms
 from services.submissions.commands.signing import codes
 from services.submissions.settings import Settings
+from services.submissions.views import forms
 from tests.support.material.submissions import SITE, Desk, field, template
 
 EMAIL = {"require_email_2fa": True}

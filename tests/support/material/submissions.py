@@ -22,7 +22,6 @@ from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database
 from contracts.stored_documents import DocxSource, StoredDocument
 from contracts.types import Account, Actor, FieldDefinition, FieldType, PageSize, Party, Role, Submission
-from services.submissions import forms
 from services.submissions.commands import followups, submissions
 from services.submissions.commands import submitters as submitter_commands
 from services.submissions.commands.signing import form as form_commands
@@ -30,6 +29,7 @@ from services.submissions.planning import creation, preparing
 from services.submissions.reading import queries
 from services.submissions.rules.overrides import Source
 from services.submissions.site import Site
+from services.submissions.views import forms
 from tests.support.services.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

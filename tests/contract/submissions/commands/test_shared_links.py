@@ -13,10 +13,10 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Account
-from services.submissions import forms
 from services.submissions.commands import shared_links
 from services.submissions.commands.signing import codes
 from services.submissions.planning import creation
+from services.submissions.views import forms
 from tests.support.material.one_time_codes import LIMITS as CODE_LIMITS
 from tests.support.material.submissions import (
     ADMIN,

@@ -14,7 +14,6 @@ from contracts.events import MailOutcome, PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
-from services.submissions import forms
 from services.submissions.commands import followups, submitters
 from services.submissions.commands.signing import form
 from services.submissions.models import ReminderRow
@@ -22,6 +21,7 @@ from services.submissions.outgoing import reminders
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
 from services.submissions.storage import trail
+from services.submissions.views import forms
 from tests.contract.submissions.commands.signing.test_identity_checks import ACCOUNT, IdentityDesk
 from tests.contract.submissions.outgoing.test_reminders import planned, remind
 from tests.support.material.one_time_codes import WEBHOOK, CodeDesk

@@ -12,11 +12,11 @@ from contracts.rpc.submissions import confirmation as confirming
 from contracts.rpc.submissions import form, visit
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, SignerCertificate, Submission
-from services.submissions import form_news, forms
 from services.submissions.commands import followups, providers, submissions
 from services.submissions.commands.signing import confirmation as commands
 from services.submissions.models import ReminderRow, SubmitterRow
 from services.submissions.outgoing import reminders
+from services.submissions.views import form_news, forms
 from tests.support.material.submissions import (
     ADMIN,
     NOW,

@@ -13,11 +13,11 @@ from contracts.rpc.submissions import form
 from contracts.rpc.submissions import handover as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
-from services.submissions import form_news
 from services.submissions.commands.signing import in_person
 from services.submissions.models import HandoverRow
 from services.submissions.rules import handing
 from services.submissions.storage import handovers
+from services.submissions.views import form_news
 from tests.contract.submissions.commands.signing.test_confirmations import WISH, start, tell
 from tests.contract.submissions.outgoing.test_addresses import READY, AddressDesk, assert_dead
 from tests.support.material.one_time_codes import WEBHOOK

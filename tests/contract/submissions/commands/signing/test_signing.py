@@ -9,7 +9,7 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Area, Condition, Party
-from services.submissions import forms
+from services.submissions.views import forms
 from tests.support.material.submissions import (
     NOW,
     SITE,

@@ -17,7 +17,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.staging import StagedFiles, files_of
 from contracts.runtime.outbound import Outbound
-from services.submissions import fitting, stamping
+from services.submissions.creating import fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.planning.plan import Plan

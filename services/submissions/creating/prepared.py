@@ -13,8 +13,8 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.data.staging import StagedFiles
 from contracts.types import FieldType
-from services.submissions import trying
 from services.submissions.commands import submissions
+from services.submissions.creating import trying
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.plan import Plan

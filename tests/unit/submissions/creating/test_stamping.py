@@ -10,7 +10,7 @@ from contracts.providers import DutystampOrder, StampOffer, StampPosition
 from contracts.rpc import rendering
 from contracts.stored_documents import StoredDocument
 from contracts.types import PageSize
-from services.submissions import stamping
+from services.submissions.creating import stamping
 
 FILE = BlobRef(key="templates/x", sha256="a" * 64, size=1, media_type="application/pdf")
 PAGES = [PageSize(width=612, height=792)]

@@ -8,7 +8,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldType
-from services.submissions import bulk
+from services.submissions.creating import bulk
 from services.submissions.planning.plan import Plan
 from tests.support.material.submissions import (
     ADMIN,

@@ -19,10 +19,10 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, ActsAs, FieldDefinition, FieldType
-from services.submissions import fitting
 from services.submissions.commands.signing import codes
 from services.submissions.commands.signing.codes import Visitor, require_passed
 from services.submissions.commands.signing.form import must_take_files, refused_for_page
+from services.submissions.creating import fitting
 from services.submissions.evidence import consent, copies, reasons, statements
 from services.submissions.evidence import shown as what_is_shown
 from services.submissions.evidence.sealing import Signer, preview_request, signing

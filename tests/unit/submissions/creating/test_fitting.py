@@ -12,7 +12,7 @@ from contracts.rpc import rendering
 from contracts.types import Account, FieldDefinition
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.text import fonts
-from services.submissions import fitting
+from services.submissions.creating import fitting
 from services.submissions.planning import creation
 from services.submissions.rules.values.filling import Signing
 from tests.support.material.submissions import Limits, create_command, template

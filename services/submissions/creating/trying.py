@@ -9,7 +9,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.runtime.data.staging import StagedFiles
-from services.submissions import bulk, fitting, stamping
+from services.submissions.creating import bulk, fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.plan import Basis, Plan

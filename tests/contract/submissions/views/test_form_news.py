@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
-from services.submissions import form_news
+from services.submissions.views import form_news
 from tests.support.material.submissions import SITE, Desk, field, refusal, template
 
 
