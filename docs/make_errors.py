@@ -91,13 +91,12 @@ GROUPS = (
         "Submissions and submitters",
         "In calls of `/submissions` and `/submitters`.",
         ("services/submissions/", "services/gateway/api/submissions.py", "services/gateway/api/requests/bulk.py",
-         "services/gateway/api/people.py", "services/gateway/evidence/archive.py"),
+         "services/gateway/api/accounts/people.py", "services/gateway/evidence/archive.py"),
     ),
     Group(
         "Users, keys and the account",
-        "In calls of `/users`, `/user` and `/account`.",
-        ("services/gateway/accounts/", "services/gateway/api/account.py", "services/gateway/api/branding.py",
-         "services/gateway/api/keys.py", "services/gateway/api/users.py", "services/gateway/rights.py"),
+        "In calls of `/users`, `/user`, `/account` and of test mode (`/test_clock`, `/test_data`).",
+        ("services/gateway/accounts/", "services/gateway/api/accounts/", "services/gateway/rights.py"),
     ),
     Group(
         "Webhooks and events",

@@ -54,8 +54,15 @@ HEAVY = frozenset(
 """Operations that work on the caller's documents while they wait, and may take long: see ``shares``."""
 
 
+_ROOMS = {
+    **dict.fromkeys(("account", "keys", "people", "test_mode", "users"), "accounts."),
+    **dict.fromkeys(("attachments", "phone_codes", "submitter_form_views"), "forms."),
+}
+"""Where the module of a resource is that has a room with others."""
+
+
 def handler(operation: str) -> Handler:
     """The function of an operation id such as ``users.create``."""
     resource, _, name = operation.partition(".")
-    function: Handler = vars(import_module(f"{__name__}.{resource}"))[name]
+    function: Handler = vars(import_module(f"{__name__}.{_ROOMS.get(resource, '')}{resource}"))[name]
     return function

@@ -17,7 +17,7 @@ from contracts.runtime.data.database import normalised
 from contracts.types import Account
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import commands
-from services.gateway.api.account import SETTINGS
+from services.gateway.api.accounts.account import SETTINGS
 from services.gateway.http.openapi import specification
 from services.gateway.settings import Settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user

@@ -19,7 +19,7 @@ from contracts.runtime.bus.outbox import emit
 from contracts.runtime.clock import now
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import BigId, Database, metadata
-from services.gateway.api import attachments
+from services.gateway.api.forms import attachments
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.specimens import contract
 from tests.support.services.suite import wait_until

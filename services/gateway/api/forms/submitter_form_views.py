@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.rpc.submissions import form as rpc
-from services.gateway.api.attachments import visitor
+from services.gateway.api.forms.attachments import visitor
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange

@@ -14,7 +14,7 @@ from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
 from services.gateway.accounts import commands, framing, phone_otp, provider_checks, providers, queries
 from services.gateway.accounts.account_pictures import PICTURES
-from services.gateway.api import branding
+from services.gateway.api.accounts import branding
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.context import GatewayContext

@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from contracts.rpc.submissions import codes as rpc
-from services.gateway.api.attachments import visitor
+from services.gateway.api.forms.attachments import visitor
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
