@@ -9,7 +9,7 @@ from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import certsigning, commands, confirmations, erasures, queries, results
+from services.rendering import commands, queries, results
 from services.rendering.jobs.sealing import certificates
 from services.rendering.models import (
     ArchivedFile,
@@ -35,6 +35,7 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.loops import loops as stamp_loops
 from services.rendering.stamping.providing import Providers as StampProviders
+from services.rendering.storage import certsigning, confirmations, erasures
 
 LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer

@@ -37,7 +37,7 @@ from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.data.tables import inbox
-from services.rendering import certsigning, confirmations, erasures, queries
+from services.rendering import queries
 from services.rendering.models import (
     ArchivedFile,
     CertsignJob,
@@ -51,6 +51,7 @@ from services.rendering.models import (
 from services.rendering.rules import domain
 from services.rendering.stamping import orders, seals
 from services.rendering.stamping.accounts import Account
+from services.rendering.storage import certsigning, confirmations, erasures
 
 _STAMPED_AGAIN = timedelta(hours=1)
 

@@ -10,7 +10,8 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.rendering import commands, erasures, queries
+from services.rendering import commands, queries
+from services.rendering.storage import erasures
 
 log = observe.logger(__name__)
 

@@ -48,11 +48,11 @@ from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import FieldType, Notice, Page
-from services.rendering import commands, confirmations, erasures, queries, results
+from services.rendering import commands, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.own_pictures import OwnPictures
 from services.rendering.children.renderer import Renderer, for_caller
-from services.rendering.protocol import Combined, Prepared, TextRead
+from services.rendering.protocol.messages import Combined, Prepared, TextRead
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import Providers as CertificateProviders
 from services.rendering.results import FreshResult, Results
@@ -66,6 +66,7 @@ from services.rendering.signatures.time_stamping import Assurance, CertificateRe
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import accounts, serials
 from services.rendering.stamping.providing import Providers
+from services.rendering.storage import confirmations, erasures
 
 log = observe.logger(__name__)
 

@@ -23,10 +23,10 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
-from services.rendering import confirmations
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import confirmations
 from tests.chaos.lost_answers import LOST, by_csc
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.providers.confirming import (

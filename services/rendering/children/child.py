@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from contracts.runtime import garbage
-from services.rendering import frames
 from services.rendering.children import confinement
-from services.rendering.protocol import Packed, Report, Work, WorkInTwoParts
+from services.rendering.protocol import frames
+from services.rendering.protocol.messages import Packed, Report, Work, WorkInTwoParts
 
 TASKS = "services.rendering.children.tasks"
 _NOTHING = Packed(b"")

@@ -17,9 +17,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from services.rendering import protocol
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import OneFile
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import OneFile
 
 LIBRARY = "libmergedlo.so"
 
@@ -37,7 +37,7 @@ _KIT_ERROR, _KIT_LOAD = 3, 4
 """Places in the tables of LibreOfficeKit.h, which only ever grow at their end."""
 
 
-@protocol.CONVERT.done_by
+@messages.CONVERT.done_by
 def convert(request: OneFile) -> OneFile:
     """Lay a DOCX out as the pages of a PDF."""
     source, target = _folder / "document.docx", _folder / "document.pdf"

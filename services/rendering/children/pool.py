@@ -25,9 +25,9 @@ from prometheus_client import Counter, Gauge, Histogram
 from pydantic import TypeAdapter
 
 from contracts.runtime.monitoring import observe, tracing
-from services.rendering import frames
 from services.rendering.children.turns import Turns
-from services.rendering.protocol import Packed, Report, Task, TaskInTwoParts
+from services.rendering.protocol import frames
+from services.rendering.protocol.messages import Packed, Report, Task, TaskInTwoParts
 
 log = observe.logger(__name__)
 

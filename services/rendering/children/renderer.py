@@ -26,7 +26,6 @@ from contracts.rpc.rendering import (
 from contracts.runtime.bus import caller
 from contracts.runtime.monitoring import observe
 from contracts.types import Area, FieldDefinition, FieldType
-from services.rendering import protocol
 from services.rendering.children.pool import (
     Busy,
     ChildPool,
@@ -37,7 +36,8 @@ from services.rendering.children.pool import (
     JobTimedOut,
 )
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Limits, OneFile, Place, Prepared, Task, ValueDrawn
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import Limits, OneFile, Place, Prepared, Task, ValueDrawn
 from services.rendering.rules import stamps
 from services.rendering.rules.stamps import FileToStamp
 
@@ -68,18 +68,18 @@ class Renderer:
     # --- documents that come in
 
     def prepare_pdf(self, data: bytes, name: str, *, remove_tags: bool, flatten: bool) -> Prepared:
-        return self._hostile(protocol.PREPARE_PDF, protocol.PreparePdf(data, name, self._limits, remove_tags, flatten))
+        return self._hostile(messages.PREPARE_PDF, messages.PreparePdf(data, name, self._limits, remove_tags, flatten))
 
     def prepare_docx(self, data: bytes, name: str, variables: dict[str, Any] | None, *, remove_tags: bool) -> Prepared:
         """Three children in turn: one reads the DOCX, one with LibreOffice lays it out, one treats the PDF as any other."""
         if self._office is None:
             raise invalid("DOCX files cannot be converted: LibreOffice is not installed on this server", "file")
-        ready = self._hostile(protocol.PREPARE_DOCX, protocol.PrepareDocx(data, name, self._limits, variables))
+        ready = self._hostile(messages.PREPARE_DOCX, messages.PrepareDocx(data, name, self._limits, variables))
         with for_caller("convert"):
             converted = self._office.run(
-                protocol.CONVERT, OneFile(ready.file), seconds=HOSTILE_SECONDS, wait=30, caller=caller.current()
+                messages.CONVERT, OneFile(ready.file), seconds=HOSTILE_SECONDS, wait=30, caller=caller.current()
             )
-        request = protocol.PreparePdf(
+        request = messages.PreparePdf(
             converted.data,
             name,
             self._limits,
@@ -88,12 +88,12 @@ class Renderer:
             docx_tags=ready.tags,
             docx_fonts=ready.fonts,
         )
-        prepared = self._hostile(protocol.PREPARE_PDF, request)
+        prepared = self._hostile(messages.PREPARE_PDF, request)
         return replace(prepared, report=[*ready.report, *prepared.report], variables=ready.variables)
 
     def external_urls(self, texts: Sequence[str], assets: dict[str, bytes]) -> list[str]:
         """Return which files the HTML would load, besides those in ``assets``."""
-        return self._hostile(protocol.EXTERNAL_URLS, protocol.ExternalUrls(texts, assets))
+        return self._hostile(messages.EXTERNAL_URLS, messages.ExternalUrls(texts, assets))
 
     def prepare_html(
         self,
@@ -107,22 +107,22 @@ class Renderer:
         today: date,
     ) -> Prepared:
         """``today`` is what header and footer say where they ask for it."""
-        request = protocol.PrepareHtml(html, header, footer, size, name, self._limits, assets, today)
-        return self._hostile(protocol.PREPARE_HTML, request)
+        request = messages.PrepareHtml(html, header, footer, size, name, self._limits, assets, today)
+        return self._hostile(messages.PREPARE_HTML, request)
 
-    def detect_fields(self, data: bytes, taken: Sequence[Area]) -> protocol.Detected:
+    def detect_fields(self, data: bytes, taken: Sequence[Area]) -> messages.Detected:
         """Return which fields a prepared PDF has places for that are not ``taken``."""
-        return self._hostile(protocol.DETECT_FIELDS, protocol.DetectFields(data, taken))
+        return self._hostile(messages.DETECT_FIELDS, messages.DetectFields(data, taken))
 
     # --- sealing
 
     def fill_and_reserve(
         self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes], place: Place
-    ) -> protocol.Filled:
+    ) -> messages.Filled:
         """Draw the values of the document with that uuid; ``attachments`` are in the request's order."""
         certify = stamps.may_certify(request)
         return self._sealing(
-            protocol.FILL_AND_RESERVE, protocol.FillAndReserve(request, document, data, attachments, place, certify)
+            messages.FILL_AND_RESERVE, messages.FillAndReserve(request, document, data, attachments, place, certify)
         )
 
     def audit_trail(
@@ -131,13 +131,13 @@ class Renderer:
         attachments: Sequence[bytes],
         place: Place,
         issuer: str,
-        documents: Callable[[], list[protocol.SealedSummary]],
-        waiver: protocol.Waiver | None = None,
-    ) -> protocol.ReservedPages:
+        documents: Callable[[], list[messages.SealedSummary]],
+        waiver: messages.Waiver | None = None,
+    ) -> messages.ReservedPages:
         """``documents`` waits for them to be sealed; what does not depend on them is drawn meanwhile, where there are children
         enough."""
-        begun = protocol.DrawTrail(request, attachments, place, issuer, waiver)
-        return self._pool.run_ahead(protocol.AUDIT_TRAIL, begun, documents, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
+        begun = messages.DrawTrail(request, attachments, place, issuer, waiver)
+        return self._pool.run_ahead(messages.AUDIT_TRAIL, begun, documents, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
 
     def check_seal(
         self,
@@ -151,30 +151,30 @@ class Renderer:
         """Read a sealed file back; the PAdES level. JobRefused says what is wrong."""
         uuids = {entry.field_uuid for entry in drawn}
         checked = [field for field in fields if field.uuid in uuids]
-        return self._sealing(protocol.CHECK_SEAL, protocol.CheckSeal(data, certificate, pages, drawn, checked))
+        return self._sealing(messages.CHECK_SEAL, messages.CheckSeal(data, certificate, pages, drawn, checked))
 
-    def read_time_stamp(self, response: bytes, digest: bytes, nonce: int) -> protocol.Token:
+    def read_time_stamp(self, response: bytes, digest: bytes, nonce: int) -> messages.Token:
         """JobRefused when the answer is no time-stamp for what has this SHA-256."""
-        return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, digest, nonce))
+        return self._pool.run(messages.READ_TIME_STAMP, messages.ReadTimeStamp(response, digest, nonce))
 
-    def revocation_questions(self, leaves: Sequence[bytes], certificates: Sequence[bytes]) -> list[protocol.Question]:
+    def revocation_questions(self, leaves: Sequence[bytes], certificates: Sequence[bytes]) -> list[messages.Question]:
         """Return whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
-        return self._pool.run(protocol.REVOCATION_QUESTIONS, protocol.RevocationQuestions(leaves, certificates))
+        return self._pool.run(messages.REVOCATION_QUESTIONS, messages.RevocationQuestions(leaves, certificates))
 
     def check_revocation(
         self, kind: str, answer: bytes, serial: str, certificates: Sequence[bytes], now: datetime
-    ) -> protocol.RevocationVerdict:
+    ) -> messages.RevocationVerdict:
         """JobRefused when the answer proves nothing."""
         return self._pool.run(
-            protocol.CHECK_REVOCATION, protocol.CheckRevocation(kind, answer, serial, certificates, now)
+            messages.CHECK_REVOCATION, messages.CheckRevocation(kind, answer, serial, certificates, now)
         )
 
     # --- duty stamps
 
-    def place_stamps(self, data: bytes, file: FileToStamp, size: tuple[float, float]) -> list[protocol.PlacedStamp]:
+    def place_stamps(self, data: bytes, file: FileToStamp, size: tuple[float, float]) -> list[messages.PlacedStamp]:
         """Return where the stamps of ``file`` (rules.stamps.files_to_stamp) go on it, in the order of its wishes; ``data`` is
         the sealed file, ``size`` width and height of a stamp in points. JobRefused when there is no room."""
-        return self._sealing(protocol.PLACE_STAMPS, protocol.PlaceStamps(data, file, size))
+        return self._sealing(messages.PLACE_STAMPS, messages.PlaceStamps(data, file, size))
 
     def check_stamp(
         self,
@@ -182,71 +182,71 @@ class Renderer:
         stamped: bytes,
         serial: str,
         page: int,
-        box: protocol.Corners,
+        box: messages.Corners,
         anchors: Sequence[bytes],
         now: datetime,
     ) -> VerifiedSignature:
         """Read ``stamped``, which a provider made of ``sealed``, back; the signature of the stamp. JobRefused says what is
         wrong. ``box`` is in default user space, ``anchors`` are certificates in DER."""
-        request = protocol.CheckStamp(sealed, stamped, serial, page, box, anchors, now)
-        return self._sealing(protocol.CHECK_STAMP, request)
+        request = messages.CheckStamp(sealed, stamped, serial, page, box, anchors, now)
+        return self._sealing(messages.CHECK_STAMP, request)
 
     def fill_and_combine(
         self, request: FillRequest, files: Sequence[bytes], attachments: Sequence[bytes], place: Place
-    ) -> protocol.FilledCombined:
+    ) -> messages.FilledCombined:
         """One file of all documents with their values; ``files`` are those of the documents, in the request's order."""
-        return self._sealing(protocol.FILL_AND_COMBINE, protocol.FillAndCombine(request, files, attachments, place))
+        return self._sealing(messages.FILL_AND_COMBINE, messages.FillAndCombine(request, files, attachments, place))
 
     # --- what providers of remote certificates hand out
 
     def check_chain(
         self,
         certificates: Sequence[bytes],
-        mechanisms: Sequence[protocol.Mechanism],
+        mechanisms: Sequence[messages.Mechanism],
         anchors: Sequence[bytes],
         now: datetime,
-    ) -> protocol.Signatory:
+    ) -> messages.Signatory:
         """Return whom a provider's certificates (the signer's first) are of. JobRefused when nothing may be signed with
         them."""
-        return self._pool.run(protocol.CHECK_CHAIN, protocol.CheckChain(certificates, mechanisms, anchors, now))
+        return self._pool.run(messages.CHECK_CHAIN, messages.CheckChain(certificates, mechanisms, anchors, now))
 
     def check_signatures(
         self,
         certificate: bytes,
-        mechanism: protocol.Mechanism,
+        mechanism: messages.Mechanism,
         digests: Sequence[bytes],
         signatures: Sequence[bytes],
     ) -> list[bytes]:
         """The signatures as they go into a file. JobRefused when one is not what was asked for: then none may be used."""
-        request = protocol.CheckSignatures(certificate, mechanism, digests, signatures)
-        return list(self._pool.run(protocol.CHECK_SIGNATURES, request).signatures)
+        request = messages.CheckSignatures(certificate, mechanism, digests, signatures)
+        return list(self._pool.run(messages.CHECK_SIGNATURES, request).signatures)
 
     # --- archive time-stamps
 
-    def survey_archive(self, data: bytes, authority: Sequence[bytes]) -> protocol.ArchiveSurvey:
+    def survey_archive(self, data: bytes, authority: Sequence[bytes]) -> messages.ArchiveSurvey:
         """Return which proofs a sealed file lacks. JobRefused when it is none."""
-        return self._sealing(protocol.SURVEY_ARCHIVE, protocol.SurveyArchive(data, authority))
+        return self._sealing(messages.SURVEY_ARCHIVE, messages.SurveyArchive(data, authority))
 
-    def reserve_archive(self, data: bytes, material: protocol.ValidationMaterial, size: int) -> protocol.Reserved:
+    def reserve_archive(self, data: bytes, material: messages.ValidationMaterial, size: int) -> messages.Reserved:
         """The file with these proofs, and a place for a time-stamp of ``size`` octets over all of it."""
-        return self._sealing(protocol.RESERVE_ARCHIVE, protocol.ReserveArchive(data, material, size))
+        return self._sealing(messages.RESERVE_ARCHIVE, messages.ReserveArchive(data, material, size))
 
-    def check_archive(self, data: bytes) -> protocol.ArchiveFound:
+    def check_archive(self, data: bytes) -> messages.ArchiveFound:
         """Read an archived file back. JobRefused says what is wrong."""
-        return self._sealing(protocol.CHECK_ARCHIVE, OneFile(data))
+        return self._sealing(messages.CHECK_ARCHIVE, OneFile(data))
 
     # --- tools
 
     def fill_draft(self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes]) -> bytes:
-        return self._hostile(protocol.FILL_DRAFT, protocol.FillDraft(request, document, data, attachments)).data
+        return self._hostile(messages.FILL_DRAFT, messages.FillDraft(request, document, data, attachments)).data
 
     def verify(self, data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here: bool) -> Verification:
         """The verdict. A check that fails, or takes too long or too much, says nothing about the file: ``unknown``."""
         with for_caller("verify"):
             try:
                 return self._pool.run(
-                    protocol.VERIFY,
-                    protocol.Verify(data, anchors, now, sealed_here),
+                    messages.VERIFY,
+                    messages.Verify(data, anchors, now, sealed_here),
                     seconds=HOSTILE_SECONDS,
                     wait=HOSTILE_WAIT,
                     caller=caller.current(),
@@ -257,17 +257,17 @@ class Renderer:
                 log.error("verify.not_checked", reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
                 return Verification(checksum_status="unknown", sealed_here=sealed_here)
 
-    def seal_material(self, data: bytes, signatures: Sequence[bytes]) -> protocol.SealMaterial:
+    def seal_material(self, data: bytes, signatures: Sequence[bytes]) -> messages.SealMaterial:
         """Return what the seal of ``data`` carries, and the roots of the chains in these ``signatures`` (CMS)."""
-        return self._hostile(protocol.SEAL_MATERIAL, protocol.FindSealMaterial(data, signatures))
+        return self._hostile(messages.SEAL_MATERIAL, messages.FindSealMaterial(data, signatures))
 
-    def combine(self, files: Sequence[bytes], title: str) -> protocol.Combined:
+    def combine(self, files: Sequence[bytes], title: str) -> messages.Combined:
         """The merged file and warnings."""
-        return self._hostile(protocol.COMBINE, protocol.Combine(files, title))
+        return self._hostile(messages.COMBINE, messages.Combine(files, title))
 
-    def combine_and_reserve(self, files: Sequence[bytes], title: str, place: Place) -> protocol.ReservedPages:
+    def combine_and_reserve(self, files: Sequence[bytes], title: str, place: Place) -> messages.ReservedPages:
         """The same with a place for a seal."""
-        return self._hostile(protocol.COMBINE_AND_RESERVE, protocol.CombineAndReserve(files, title, place))
+        return self._hostile(messages.COMBINE_AND_RESERVE, messages.CombineAndReserve(files, title, place))
 
     def draw_page(
         self,
@@ -279,47 +279,47 @@ class Renderer:
         *,
         light: bool = False,
     ) -> bytes:
-        return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer, light)).data
+        return self._hostile(messages.DRAW_PAGE, messages.DrawPage(data, page, width, boxes, footer, light)).data
 
     def draw_thumbnail(self, data: bytes) -> bytes:
         """The first page in small. Whoever asks goes on without it when it is late."""
         with self._previews.turn(), for_caller("draw_thumbnail"):
             return self._pool.run(
-                protocol.DRAW_THUMBNAIL, protocol.OneFile(data), seconds=PREVIEW_SECONDS, wait=PREVIEW_WAIT
+                messages.DRAW_THUMBNAIL, messages.OneFile(data), seconds=PREVIEW_SECONDS, wait=PREVIEW_WAIT
             ).data
 
-    def read_text(self, data: bytes, first: int) -> protocol.TextRead:
+    def read_text(self, data: bytes, first: int) -> messages.TextRead:
         """Return what the pages show as text, from the page ``first`` on, as many as are read quickly."""
         with self._previews.turn():
-            return self._hostile(protocol.READ_TEXT, protocol.ReadText(data, first))
+            return self._hostile(messages.READ_TEXT, messages.ReadText(data, first))
 
     def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
         """``attachments`` are in the request's order, empty where they are no pictures."""
         with self._previews.turn(), for_caller("draw_values"):
             return self._pool.run(
-                protocol.DRAW_VALUES,
-                protocol.DrawAreas(request, attachments),
+                messages.DRAW_VALUES,
+                messages.DrawAreas(request, attachments),
                 seconds=PREVIEW_SECONDS,
                 wait=PREVIEW_WAIT,
             )
 
     def prepare_image(self, data: bytes, field_type: FieldType) -> bytes:
-        return self._hostile(protocol.PREPARE_IMAGE, protocol.PrepareImage(data, field_type)).data
+        return self._hostile(messages.PREPARE_IMAGE, messages.PrepareImage(data, field_type)).data
 
     def draw_signature(self, text: str, style: int = 1) -> bytes:
-        return self._hostile(protocol.DRAW_SIGNATURE, protocol.TypedSignature(text, style)).data
+        return self._hostile(messages.DRAW_SIGNATURE, messages.TypedSignature(text, style)).data
 
     def draw_signature_styles(self, text: str) -> list[str]:
         """The typed signature in each style, small, in base64."""
-        return self._hostile(protocol.DRAW_SIGNATURE_STYLES, text)
+        return self._hostile(messages.DRAW_SIGNATURE_STYLES, text)
 
     def check_text(self, texts: Sequence[str]) -> list[str]:
         """For each text the characters that no font has."""
-        return self._hostile(protocol.CHECK_TEXT, list(texts))
+        return self._hostile(messages.CHECK_TEXT, list(texts))
 
     def check_values(self, request: CheckValues) -> dict[str, str]:
         """Return why which value cannot be drawn, by field uuid."""
-        return self._hostile(protocol.CHECK_VALUES, request)
+        return self._hostile(messages.CHECK_VALUES, request)
 
     def _sealing(self, task: Task[Q, A], request: Q) -> A:
         return self._pool.run(task, request, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)

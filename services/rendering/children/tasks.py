@@ -1,4 +1,4 @@
-"""What a child does: a function per task of ``protocol``, which says what goes in and what comes out.
+"""What a child does: a function per task of ``protocol.messages``, which says what goes in and what comes out.
 
 Libraries are imported where they are needed: a child that never sees HTML does not carry WeasyPrint.
 """
@@ -17,14 +17,21 @@ from contracts.blobs import BlobRef
 from contracts.rpc.rendering import CheckValues, DrawnArea, FieldValue, FillRequest, Verification, VerifiedSignature
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, Box, FieldDefinition, FieldType, Notice, PageSize
-from services.rendering import protocol
 from services.rendering.jobs.archival import claim as archival_claim
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import certificates, cms, read_back, reserving
-from services.rendering.protocol import OneFile, Place, Prepared, ReservedPages, SignatureText, ValidationMaterial
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import (
+    OneFile,
+    Place,
+    Prepared,
+    ReservedPages,
+    SignatureText,
+    ValidationMaterial,
+)
 from services.rendering.rules import domain
 
 # Limits change how strictly qpdf reads: from the first job on, not from the first upload on (intake adds its own).
@@ -54,8 +61,8 @@ _AROUND_A_PICTURE = 2**20
 # --- documents that come in -----------------------------------------------------------------------------------------------
 
 
-@protocol.PREPARE_PDF.done_by
-def prepare_pdf(request: protocol.PreparePdf) -> Prepared:
+@messages.PREPARE_PDF.done_by
+def prepare_pdf(request: messages.PreparePdf) -> Prepared:
     """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first."""
     from services.rendering.jobs.docx.surroundings import DocxSurroundings
     from services.rendering.jobs.intake.preparing import Limits, prepare
@@ -79,7 +86,7 @@ def prepare_pdf(request: protocol.PreparePdf) -> Prepared:
     return Prepared(prepared.file, prepared.pages, prepared.fields, prepared.signed, report)
 
 
-def _as_pdf(request: protocol.PreparePdf) -> tuple[bytes, list[Notice], int]:
+def _as_pdf(request: messages.PreparePdf) -> tuple[bytes, list[Notice], int]:
     """The PDF, what was done to make it one, and how large it may be."""
     from services.rendering.jobs.pictures.kind import picture_kind
 
@@ -97,16 +104,16 @@ def _as_pdf(request: protocol.PreparePdf) -> tuple[bytes, list[Notice], int]:
     return document.file, document.report, len(document.file)
 
 
-@protocol.PREPARE_DOCX.done_by
-def prepare_docx(request: protocol.PrepareDocx) -> protocol.ReadyDocx:
+@messages.PREPARE_DOCX.done_by
+def prepare_docx(request: messages.PrepareDocx) -> messages.ReadyDocx:
     """Make a DOCX one that LibreOffice may have."""
     from services.rendering.jobs.docx.preparing import prepare_docx as prepare
 
     return prepare(request.data, request.variables, name=request.name, most_bytes=request.limits.bytes)
 
 
-@protocol.EXTERNAL_URLS.done_by
-def external_urls(request: protocol.ExternalUrls) -> list[str]:
+@messages.EXTERNAL_URLS.done_by
+def external_urls(request: messages.ExternalUrls) -> list[str]:
     """Find the files that an HTML document would load, besides those that were fetched already."""
     from services.rendering.jobs.html.assets import external_urls as find
 
@@ -116,8 +123,8 @@ def external_urls(request: protocol.ExternalUrls) -> list[str]:
     return list(urls)
 
 
-@protocol.PREPARE_HTML.done_by
-def prepare_html(request: protocol.PrepareHtml) -> Prepared:
+@messages.PREPARE_HTML.done_by
+def prepare_html(request: messages.PrepareHtml) -> Prepared:
     """Lay the HTML out as pages, then treat them as any PDF."""
     from services.rendering.jobs.html.convert import html_to_pdf
 
@@ -130,17 +137,17 @@ def prepare_html(request: protocol.PrepareHtml) -> Prepared:
         assets=request.assets,
         today=request.today,
     )
-    prepared = prepare_pdf(protocol.PreparePdf(data, request.name, request.limits, remove_tags=True, flatten=False))
+    prepared = prepare_pdf(messages.PreparePdf(data, request.name, request.limits, remove_tags=True, flatten=False))
     return replace(prepared, fields=[*fields, *prepared.fields], report=[*report, *prepared.report], converted=data)
 
 
-@protocol.DETECT_FIELDS.done_by
-def detect_fields(request: protocol.DetectFields) -> protocol.Detected:
+@messages.DETECT_FIELDS.done_by
+def detect_fields(request: messages.DetectFields) -> messages.Detected:
     """Propose fields for the lines and boxes of a PDF."""
     from services.rendering.jobs.detection.detecting import detect
 
     fields, report = detect(request.data, request.taken)
-    return protocol.Detected(fields, report)
+    return messages.Detected(fields, report)
 
 
 def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Notice]:
@@ -263,8 +270,8 @@ def _throw_away_identity() -> certificates.SealIdentity:
 # --- sealing --------------------------------------------------------------------------------------------------------------
 
 
-@protocol.FILL_AND_RESERVE.done_by
-def fill_and_reserve(request: protocol.FillAndReserve) -> protocol.Filled:
+@messages.FILL_AND_RESERVE.done_by
+def fill_and_reserve(request: messages.FillAndReserve) -> messages.Filled:
     """Draw a document's values and keep a place for the seal."""
     place = request.place
     reserved, drawn, conformance = _fill_and_reserve(
@@ -277,13 +284,13 @@ def fill_and_reserve(request: protocol.FillAndReserve) -> protocol.Filled:
         _material(place),
         certify=request.certify,
     )
-    return protocol.Filled(reserved, [_told(entry) for entry in drawn], conformance)
+    return messages.Filled(reserved, [_told(entry) for entry in drawn], conformance)
 
 
-@protocol.AUDIT_TRAIL.begun_by
+@messages.AUDIT_TRAIL.begun_by
 def audit_trail(
-    request: protocol.DrawTrail,
-) -> Generator[None, list[protocol.SealedSummary], ReservedPages]:
+    request: messages.DrawTrail,
+) -> Generator[None, list[messages.SealedSummary], ReservedPages]:
     """Draw the audit trail and keep a place for the seal. The sealed documents are told once everything else is laid out."""
     from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
 
@@ -298,8 +305,8 @@ def audit_trail(
     return ReservedPages(reserved, pages)
 
 
-@protocol.CHECK_SEAL.done_by
-def check_seal(request: protocol.CheckSeal) -> str:
+@messages.CHECK_SEAL.done_by
+def check_seal(request: messages.CheckSeal) -> str:
     """Read a sealed file back; its PAdES level."""
     drawn = [_drawn(entry) for entry in request.drawn]
     try:
@@ -310,8 +317,8 @@ def check_seal(request: protocol.CheckSeal) -> str:
         raise Refused(f"Seal check failed: {error}") from error
 
 
-@protocol.FILL_DRAFT.done_by
-def fill_draft(request: protocol.FillDraft) -> OneFile:
+@messages.FILL_DRAFT.done_by
+def fill_draft(request: messages.FillDraft) -> OneFile:
     """A document with what has been filled in so far: not sealed, and its metadata say that it is a draft."""
     document = _document(request)
     with pikepdf.open(io.BytesIO(request.data)) as pdf:
@@ -335,7 +342,7 @@ def _fill_and_reserve(
     material: ValidationMaterial | None,
     *,
     certify: bool = False,
-) -> tuple[protocol.Reserved, list[fill.Drawn], list[str] | None]:
+) -> tuple[messages.Reserved, list[fill.Drawn], list[str] | None]:
     """``conformance`` comes last: what the file claims to be and is; None where others have signed what it claims."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
         if not document.signed:
@@ -349,7 +356,7 @@ def _fill_and_reserve(
     return signed_files.reserve(data, overlays, text, size, material), drawn, None
 
 
-def _document(request: protocol.FillDraft) -> StoredDocument:
+def _document(request: messages.FillDraft) -> StoredDocument:
     return next(document for document in request.request.documents if document.uuid == request.document)
 
 
@@ -361,11 +368,11 @@ def _material(place: Place) -> ValidationMaterial | None:
     return place.material if place.material.certificates or place.material else None
 
 
-def _told(drawn: fill.Drawn) -> protocol.ValueDrawn:
-    return protocol.ValueDrawn(drawn.field_uuid, drawn.page, drawn.rectangle, drawn.text, drawn.picture)
+def _told(drawn: fill.Drawn) -> messages.ValueDrawn:
+    return messages.ValueDrawn(drawn.field_uuid, drawn.page, drawn.rectangle, drawn.text, drawn.picture)
 
 
-def _drawn(drawn_value: protocol.ValueDrawn) -> fill.Drawn:
+def _drawn(drawn_value: messages.ValueDrawn) -> fill.Drawn:
     picture = drawn_value.picture and (drawn_value.picture[0], Rectangle(*drawn_value.picture[1]))
     return fill.Drawn(
         drawn_value.field_uuid, drawn_value.page, Rectangle(*drawn_value.rectangle), drawn_value.text, picture
@@ -375,8 +382,8 @@ def _drawn(drawn_value: protocol.ValueDrawn) -> fill.Drawn:
 # --- duty stamps ----------------------------------------------------------------------------------------------------------
 
 
-@protocol.FILL_AND_COMBINE.done_by
-def fill_and_combine(request: protocol.FillAndCombine) -> protocol.FilledCombined:
+@messages.FILL_AND_COMBINE.done_by
+def fill_and_combine(request: messages.FillAndCombine) -> messages.FilledCombined:
     """Draw the values of all documents, merge them into one file and keep a place for a seal. It is made of what was filled
     in, not of what was sealed: a signature does not survive a merge."""
     from services.rendering.jobs.forms import signature_fields
@@ -396,11 +403,11 @@ def fill_and_combine(request: protocol.FillAndCombine) -> protocol.FilledCombine
     combined, lost = merge.merge(files, order.name)
     with combined:
         reserved = reserving.reserve(combined, place.text, place.size, _material(place))
-    return protocol.FilledCombined(reserved, before, drawn, [*warnings, *lost])
+    return messages.FilledCombined(reserved, before, drawn, [*warnings, *lost])
 
 
-@protocol.CHECK_STAMP.done_by
-def check_stamp(request: protocol.CheckStamp) -> VerifiedSignature:
+@messages.CHECK_STAMP.done_by
+def check_stamp(request: messages.CheckStamp) -> VerifiedSignature:
     """Read a stamped file back; the signature of the stamp. Raises Refused when it is not what was ordered."""
     from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
 
@@ -413,8 +420,8 @@ def check_stamp(request: protocol.CheckStamp) -> VerifiedSignature:
         raise Refused(f"Stamp check failed: {error}") from error
 
 
-@protocol.PLACE_STAMPS.done_by
-def place_stamps(request: protocol.PlaceStamps) -> list[protocol.PlacedStamp]:
+@messages.PLACE_STAMPS.done_by
+def place_stamps(request: messages.PlaceStamps) -> list[messages.PlacedStamp]:
     """Work out where stamps go on a file."""
     from services.rendering.jobs.stamping.placement import place_stamps as place
 
@@ -424,24 +431,24 @@ def place_stamps(request: protocol.PlaceStamps) -> list[protocol.PlacedStamp]:
 # --- answers of authorities -----------------------------------------------------------------------------------------------
 
 
-@protocol.READ_TIME_STAMP.done_by
-def read_time_stamp(request: protocol.ReadTimeStamp) -> protocol.Token:
+@messages.READ_TIME_STAMP.done_by
+def read_time_stamp(request: messages.ReadTimeStamp) -> messages.Token:
     """Take the token out of an authority's answer. Raises Refused when it is none for the digest."""
     from services.rendering.jobs.sealing.time_stamp import read_token
 
     return read_token(request.response, request.digest, request.nonce)
 
 
-@protocol.REVOCATION_QUESTIONS.done_by
-def revocation_questions(request: protocol.RevocationQuestions) -> list[protocol.Question]:
+@messages.REVOCATION_QUESTIONS.done_by
+def revocation_questions(request: messages.RevocationQuestions) -> list[messages.Question]:
     """Find out whom to ask whether certificates were revoked."""
     from services.rendering.jobs.sealing.revocation import questions
 
     return questions(request.leaves, [*request.leaves, *request.known])
 
 
-@protocol.CHECK_REVOCATION.done_by
-def check_revocation(request: protocol.CheckRevocation) -> protocol.RevocationVerdict:
+@messages.CHECK_REVOCATION.done_by
+def check_revocation(request: messages.CheckRevocation) -> messages.RevocationVerdict:
     """Read an OCSP answer or a list. Raises Refused when it proves nothing."""
     from services.rendering.jobs.sealing import revocation
 
@@ -451,27 +458,27 @@ def check_revocation(request: protocol.CheckRevocation) -> protocol.RevocationVe
     try:
         until = check(request.answer, int(request.serial, 16), request.known, request.now)
     except revocation.Revoked as error:
-        return protocol.RevocationVerdict(revoked=str(error))
-    return protocol.RevocationVerdict(until=until)
+        return messages.RevocationVerdict(revoked=str(error))
+    return messages.RevocationVerdict(until=until)
 
 
 # --- what providers of remote certificates hand out -----------------------------------------------------------------------
 
 
-@protocol.CHECK_CHAIN.done_by
-def check_chain(request: protocol.CheckChain) -> protocol.Signatory:
+@messages.CHECK_CHAIN.done_by
+def check_chain(request: messages.CheckChain) -> messages.Signatory:
     """Check a provider's certificates. Raises Refused when nothing may be signed with them."""
     from services.rendering.jobs.sealing import returned
 
     return returned.check_chain(request.certificates, request.mechanisms, request.anchors, request.now)
 
 
-@protocol.CHECK_SIGNATURES.done_by
-def check_signatures(request: protocol.CheckSignatures) -> protocol.CheckedSignatures:
+@messages.CHECK_SIGNATURES.done_by
+def check_signatures(request: messages.CheckSignatures) -> messages.CheckedSignatures:
     """Check a provider's signatures. Raises Refused when one is not what was asked for."""
     from services.rendering.jobs.sealing import returned
 
-    return protocol.CheckedSignatures(
+    return messages.CheckedSignatures(
         returned.check_signatures(request.certificate, request.mechanism, request.digests, request.signatures)
     )
 
@@ -479,24 +486,24 @@ def check_signatures(request: protocol.CheckSignatures) -> protocol.CheckedSigna
 # --- archive time-stamps --------------------------------------------------------------------------------------------------
 
 
-@protocol.SURVEY_ARCHIVE.done_by
-def survey_archive(request: protocol.SurveyArchive) -> protocol.ArchiveSurvey:
+@messages.SURVEY_ARCHIVE.done_by
+def survey_archive(request: messages.SurveyArchive) -> messages.ArchiveSurvey:
     """Find out which proofs a sealed file lacks."""
     from services.rendering.jobs.sealing import archiving
 
     return archiving.survey(request.data, request.authority)
 
 
-@protocol.RESERVE_ARCHIVE.done_by
-def reserve_archive(request: protocol.ReserveArchive) -> protocol.Reserved:
+@messages.RESERVE_ARCHIVE.done_by
+def reserve_archive(request: messages.ReserveArchive) -> messages.Reserved:
     """Add proofs and a place for an archive time-stamp."""
     from services.rendering.jobs.sealing import archiving
 
     return archiving.reserve(request.data, request.material, request.size)
 
 
-@protocol.CHECK_ARCHIVE.done_by
-def check_archive(request: OneFile) -> protocol.ArchiveFound:
+@messages.CHECK_ARCHIVE.done_by
+def check_archive(request: OneFile) -> messages.ArchiveFound:
     """Read the archive time-stamp back. Raises Refused."""
     from services.rendering.jobs.sealing import archiving
 
@@ -506,34 +513,34 @@ def check_archive(request: OneFile) -> protocol.ArchiveFound:
 # --- tools ----------------------------------------------------------------------------------------------------------------
 
 
-@protocol.VERIFY.done_by
-def verify(request: protocol.Verify) -> Verification:
+@messages.VERIFY.done_by
+def verify(request: messages.Verify) -> Verification:
     """Judge every signature of a file."""
     from services.rendering.jobs.sealing.verify import verify as judge
 
     return judge(request.data, request.anchors, request.now, sealed_here=request.sealed_here)
 
 
-@protocol.SEAL_MATERIAL.done_by
-def seal_material(request: protocol.FindSealMaterial) -> protocol.SealMaterial:
+@messages.SEAL_MATERIAL.done_by
+def seal_material(request: messages.FindSealMaterial) -> messages.SealMaterial:
     """Collect what the seal of a file carries."""
     from services.rendering.jobs.sealing.material import material
 
     return material(request.data, request.signatures)
 
 
-@protocol.COMBINE.done_by
-def combine(request: protocol.Combine) -> protocol.Combined:
+@messages.COMBINE.done_by
+def combine(request: messages.Combine) -> messages.Combined:
     """Merge files into one."""
     from services.rendering.jobs.merging import merge
 
     pdf, warnings = merge.merge(request.files, request.title)
     with pdf:
-        return protocol.Combined(merge.save(pdf), warnings)
+        return messages.Combined(merge.save(pdf), warnings)
 
 
-@protocol.COMBINE_AND_RESERVE.done_by
-def combine_and_reserve(request: protocol.CombineAndReserve) -> ReservedPages:
+@messages.COMBINE_AND_RESERVE.done_by
+def combine_and_reserve(request: messages.CombineAndReserve) -> ReservedPages:
     """Merge files into one and keep a place for a seal."""
     from services.rendering.jobs.merging import merge
 
@@ -544,15 +551,15 @@ def combine_and_reserve(request: protocol.CombineAndReserve) -> ReservedPages:
         return ReservedPages(reserved, len(pdf.pages), warnings)
 
 
-@protocol.DRAW_PAGE.done_by
-def draw_page(request: protocol.DrawPage) -> OneFile:
+@messages.DRAW_PAGE.done_by
+def draw_page(request: messages.DrawPage) -> OneFile:
     """Draw a picture of a page."""
     from services.rendering.jobs.previews.pages import draw_page as draw
 
     return OneFile(draw(request.data, request.page, request.width, request.boxes, request.footer, light=request.light))
 
 
-@protocol.DRAW_THUMBNAIL.done_by
+@messages.DRAW_THUMBNAIL.done_by
 def draw_thumbnail(request: OneFile) -> OneFile:
     """Draw a small picture of the first page."""
     from services.rendering.jobs.previews.thumbnails import draw_thumbnail as draw
@@ -560,40 +567,40 @@ def draw_thumbnail(request: OneFile) -> OneFile:
     return OneFile(draw(request.data))
 
 
-@protocol.READ_TEXT.done_by
-def read_text(request: protocol.ReadText) -> protocol.TextRead:
+@messages.READ_TEXT.done_by
+def read_text(request: messages.ReadText) -> messages.TextRead:
     """Read what pages show as text."""
     from services.rendering.jobs.reading.page_text import read_pages
 
     language, pages = read_pages(request.data, request.first)
-    return protocol.TextRead(language, pages)
+    return messages.TextRead(language, pages)
 
 
-@protocol.DRAW_VALUES.done_by
-def draw_values(request: protocol.DrawAreas) -> list[DrawnArea]:
+@messages.DRAW_VALUES.done_by
+def draw_values(request: messages.DrawAreas) -> list[DrawnArea]:
     """Draw pictures of single values."""
     from services.rendering.jobs.previews.values import draw_values as draw
 
     return draw(request.request, _by_uuid(request.request, request.attachments))
 
 
-@protocol.PREPARE_IMAGE.done_by
-def prepare_image(request: protocol.PrepareImage) -> OneFile:
+@messages.PREPARE_IMAGE.done_by
+def prepare_image(request: messages.PrepareImage) -> OneFile:
     """Re-encode a picture from outside."""
     from services.rendering.jobs.pictures.preparing import prepare_image as prepare
 
     return OneFile(prepare(request.data, request.type))
 
 
-@protocol.DRAW_SIGNATURE.done_by
-def draw_signature(request: protocol.TypedSignature) -> OneFile:
+@messages.DRAW_SIGNATURE.done_by
+def draw_signature(request: messages.TypedSignature) -> OneFile:
     """Draw a typed name."""
     from services.rendering.jobs.drawing.signature_image import draw_signature as draw
 
     return OneFile(draw(request.text, request.style))
 
 
-@protocol.DRAW_SIGNATURE_STYLES.done_by
+@messages.DRAW_SIGNATURE_STYLES.done_by
 def draw_signature_styles(text: str) -> list[str]:
     """Draw a typed name in each style."""
     from services.rendering.jobs.drawing.signature_image import draw_styles as draw
@@ -601,7 +608,7 @@ def draw_signature_styles(text: str) -> list[str]:
     return [b64encode(picture).decode() for picture in draw(text)]
 
 
-@protocol.CHECK_TEXT.done_by
+@messages.CHECK_TEXT.done_by
 def check_text(texts: list[str]) -> list[str]:
     """Find for each text the characters that no font has."""
     from services.rendering.jobs.text.layout import undrawable
@@ -609,7 +616,7 @@ def check_text(texts: list[str]) -> list[str]:
     return ["".join(undrawable(text)) for text in texts]
 
 
-@protocol.CHECK_VALUES.done_by
+@messages.CHECK_VALUES.done_by
 def check_values(request: CheckValues) -> dict[str, str]:
     """Say which values cannot be drawn, and why."""
     return fill.faults(

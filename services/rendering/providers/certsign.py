@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 
 __all__ = ["CertificateProvider", "Credential", "Grant", "Mechanism", "Pending", "Question"]
 

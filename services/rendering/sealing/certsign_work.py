@@ -24,11 +24,10 @@ from contracts.runtime.data.background import Done, Outcome, Park, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.rendering import certsigning, commands
-from services.rendering.certsigning import CERTIFICATE_CHANGED, Begun, NotAgain, Prepared, TakenOver
+from services.rendering import commands
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import CertsignJob, CertsignSigning
-from services.rendering.protocol import Signatory
+from services.rendering.protocol.messages import Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, settings_of
@@ -59,6 +58,8 @@ from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.signatories import ProviderIdentity
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import certsigning
+from services.rendering.storage.certsigning import CERTIFICATE_CHANGED, Begun, NotAgain, Prepared, TakenOver
 
 log = observe.logger(__name__)
 

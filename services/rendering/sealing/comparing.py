@@ -11,10 +11,11 @@ from contracts.rpc.rendering import SealRequest
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.rendering import confirmations, queries
+from services.rendering import queries
 from services.rendering.rules import differences
 from services.rendering.rules.differences import Known, SignedElsewhere
 from services.rendering.sealing import statements
+from services.rendering.storage import confirmations
 
 log = observe.logger(__name__)
 

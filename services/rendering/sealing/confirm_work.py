@@ -37,13 +37,10 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.types import Notice
-from services.rendering import certsigning, confirmations
-from services.rendering.certsigning import TakenOver
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
-from services.rendering.confirmations import Asked, Base, changed_for
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import Confirmation, ConfirmationSigning
-from services.rendering.protocol import Reserved, Signatory
+from services.rendering.protocol.messages import Reserved, Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForPerson, settings_of
@@ -76,6 +73,9 @@ from services.rendering.signatures.sealer import ProviderSealer
 from services.rendering.signatures.signatories import ProviderIdentity
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import certsigning, confirmations
+from services.rendering.storage.certsigning import TakenOver
+from services.rendering.storage.confirmations import Asked, Base, changed_for
 
 log = observe.logger(__name__)
 

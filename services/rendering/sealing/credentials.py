@@ -23,7 +23,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from services.rendering.children.pool import JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.models import CertsignJob, CertsignSigning, Confirmation, ConfirmationSigning
-from services.rendering.protocol import Mechanism, Place, Signatory
+from services.rendering.protocol.messages import Mechanism, Place, Signatory
 from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain

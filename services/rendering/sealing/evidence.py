@@ -21,13 +21,14 @@ from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
 from contracts.types import SignerCertificate
-from services.rendering import commands, confirmations, queries
+from services.rendering import commands, queries
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing import statements
 from services.rendering.signatures import signatories
+from services.rendering.storage import confirmations
 
 KIND = "evidence"
 KINDS = (stated.JSON, stated.SIGNATURE)

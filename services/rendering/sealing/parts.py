@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.blobs import BlobRef
-from services.rendering.protocol import ProviderSignature
+from services.rendering.protocol.messages import ProviderSignature
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Notice
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import CertsignJob, CertsignSigning
-from services.rendering.protocol import ProviderSignature, Reserved, ValueDrawn, Waiver
+from services.rendering.protocol.messages import ProviderSignature, Reserved, ValueDrawn, Waiver
 from services.rendering.signatures import signatories
 from services.rendering.signatures.sealer import ProviderSealer
 from services.rendering.signatures.signatories import ProviderIdentity

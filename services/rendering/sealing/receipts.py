@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Retry
-from services.rendering import erasures
 from services.rendering.models import ErasureReceipt
 from services.rendering.rules import domain
 from services.rendering.settings import Settings
 from services.rendering.signatures.sealer import Sealer
 from services.rendering.signatures.time_stamping import TimeStampFailed
+from services.rendering.storage import erasures
 
 _CERTIFICATE_WAIT = timedelta(hours=1)
 

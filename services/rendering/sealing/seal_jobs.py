@@ -29,13 +29,12 @@ from contracts.runtime.monitoring import observe
 from contracts.runtime.monitoring.threads import Threads
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import certsigning, commands, confirmations
+from services.rendering import commands
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.children.renderer import Renderer, seal_name
-from services.rendering.confirmations import Base, changed_for
 from services.rendering.jobs.sealing.certificates import KeyUnavailable
 from services.rendering.models import Confirmation, SealJob, StampedSeal
-from services.rendering.protocol import DutyStamped, Place, ProviderSignature, Reserved, SealedSummary, Waiver
+from services.rendering.protocol.messages import DutyStamped, Place, ProviderSignature, Reserved, SealedSummary, Waiver
 from services.rendering.rules import domain
 from services.rendering.rules.stamps import files_to_stamp
 from services.rendering.sealing import comparing
@@ -50,6 +49,8 @@ from services.rendering.signatures.sealer import Finisher, Sealer
 from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 from services.rendering.stamping import orders, seals
 from services.rendering.stamping.orders import StampedFile
+from services.rendering.storage import certsigning, confirmations
+from services.rendering.storage.confirmations import Base, changed_for
 
 R = TypeVar("R")
 

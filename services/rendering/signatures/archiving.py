@@ -11,7 +11,7 @@ from contracts.runtime.monitoring import observe
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Question, Token, ValidationMaterial
+from services.rendering.protocol.messages import Question, Token, ValidationMaterial
 from services.rendering.signatures.time_stamping import CertificateRevoked, NotProven, Proof, TimeStamping
 
 log = observe.logger(__name__)

@@ -11,7 +11,7 @@ from contracts.types import FieldDefinition
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Place, Reserved, SignatureText, ValueDrawn
+from services.rendering.protocol.messages import Place, Reserved, SignatureText, ValueDrawn
 from services.rendering.signatures.signatories import ProviderIdentity
 from services.rendering.signatures.time_stamping import Assurance, TimeStampFailed, TimeStamping
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from services.rendering.jobs.sealing.cms import CmsEncoder
-from services.rendering.protocol import Mechanism, Signatory
+from services.rendering.protocol.messages import Mechanism, Signatory
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from services.rendering.children.pool import JobFailed
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Question, Token, ValidationMaterial
+from services.rendering.protocol.messages import Question, Token, ValidationMaterial
 from services.rendering.signatures.signatories import ProviderIdentity
 
 log = observe.logger(__name__)

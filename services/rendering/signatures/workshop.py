@@ -18,7 +18,7 @@ from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.protocol import Mechanism, Signatory
+from services.rendering.protocol.messages import Mechanism, Signatory
 from services.rendering.settings import Settings
 from services.rendering.signatures.archiving import Archiver
 from services.rendering.signatures.sealer import ProviderSealer, Sealer

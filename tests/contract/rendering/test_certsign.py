@@ -21,12 +21,13 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data.background import Outcome, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import background, certsigning, commands, queries
+from services.rendering import background, commands, queries
 from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
 from services.rendering.sealing import certsign_work
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import certsigning
 from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.material.stated import changed, confirmed

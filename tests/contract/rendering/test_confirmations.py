@@ -33,11 +33,12 @@ from contracts.runtime.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.signing import CREDENTIALS
-from services.rendering import background, commands, confirmations, results
+from services.rendering import background, commands, results
 from services.rendering.providers.opening import Providers
 from services.rendering.rules.differences import Known, SignedElsewhere, unaccepted
 from services.rendering.sealing.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import confirmations
 from tests.chaos.lost_answers import by_csc
 from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line, signed

@@ -17,12 +17,13 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import DueWork
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import commands, erasures, results
+from services.rendering import commands, results
 from services.rendering.models import ErasureReceipt, SealJob
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing.receipts import ReceiptWork
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import erasures
 from tests.support.rendering.seal_jobs import blobs, database, keys, order, settings, told, workshop
 from tests.support.rendering.sealing import seal_request
 from tests.support.servers.tsa import authority

@@ -25,12 +25,13 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from services.gateway.evidence import verify as checker
-from services.rendering import commands, confirmations
+from services.rendering import commands
 from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
-from services.rendering.protocol import Mechanism, SealMaterial, Signatory
+from services.rendering.protocol.messages import Mechanism, SealMaterial, Signatory
 from services.rendering.sealing import evidence
 from services.rendering.signatures import signatories
+from services.rendering.storage import confirmations
 from tests.support.material.agreement import agreement_pdf
 from tests.support.rendering.providers.stamps import provider, stamped
 from tests.support.rendering.seal_jobs import blobs, count, database

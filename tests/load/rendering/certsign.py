@@ -37,7 +37,7 @@ from contracts.runtime.outbound import Outbound
 from services.rendering import background
 from services.rendering.children.pool import JOB_SECONDS, ChildPool
 from services.rendering.models import CertsignJob, DutyStamp, SealJob
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.certsign import Credential, Grant
 from services.rendering.providers.csc import CscProvider
 from services.rendering.settings import Settings

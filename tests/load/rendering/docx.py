@@ -14,7 +14,7 @@ from pathlib import Path
 
 from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
-from services.rendering.protocol import CONVERT, OneFile
+from services.rendering.protocol.messages import CONVERT, OneFile
 from tests.support.files.docx_files import docx, paragraph, run, table
 
 ROUNDS = 7

@@ -35,7 +35,6 @@ from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.signature_image import draw_signature
@@ -43,6 +42,7 @@ from services.rendering.jobs.intake.preparing import prepare
 from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.jobs.text.layout import FontEmbedder, Style, draw, layout
+from services.rendering.protocol import messages
 from tests.load.figures import interleaved
 from tests.load.rendering.libpdf_process import LibPdf
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES
@@ -240,22 +240,22 @@ def in_process_completion(data: bytes) -> Callable[[], None]:
         values.append(FieldValue(field=FieldDefinition.model_validate(definition), value=value, submitter_id=1))
     request = _request(prepared.file, prepared.pages, values, attachments)
     files = [signature] * len(attachments)
-    text = protocol.SignatureText(identity.name, "x", datetime.now(UTC))
-    place = protocol.Place(text, identity.signer.size, protocol.ValidationMaterial())
+    text = messages.SignatureText(identity.name, "x", datetime.now(UTC))
+    place = messages.Place(text, identity.signer.size, messages.ValidationMaterial())
     fields = [value.field for value in values]
     pages = len(prepared.pages)
 
     def complete() -> None:
         filled = _asked(
-            protocol.FILL_AND_RESERVE,
+            messages.FILL_AND_RESERVE,
             tasks.fill_and_reserve,
-            protocol.FillAndReserve(request, "d", prepared.file, files, place),
+            messages.FillAndReserve(request, "d", prepared.file, files, place),
         )
         sealed = _signed(identity, filled.reserved)
         certificate = identity.encoded[0]
-        check = protocol.CheckSeal(sealed, certificate, pages, filled.drawn, fields)
-        _asked(protocol.CHECK_SEAL, tasks.check_seal, check)
-        summary = protocol.SealedSummary(
+        check = messages.CheckSeal(sealed, certificate, pages, filled.drawn, fields)
+        _asked(messages.CHECK_SEAL, tasks.check_seal, check)
+        summary = messages.SealedSummary(
             name="Agreement",
             original_sha256=request.documents[0].original.sha256,
             sealed_sha256=hashlib.sha256(sealed).hexdigest(),
@@ -264,23 +264,23 @@ def in_process_completion(data: bytes) -> Callable[[], None]:
             level="B-B",
         )
         trail = _asked(
-            protocol.AUDIT_TRAIL,
+            messages.AUDIT_TRAIL,
             tasks.audit_trail,
-            protocol.DrawTrail(request, files, place, "Root"),
-            protocol.AUDIT_TRAIL.rest.pack([summary]),
+            messages.DrawTrail(request, files, place, "Root"),
+            messages.AUDIT_TRAIL.rest.pack([summary]),
         )
-        check = protocol.CheckSeal(_signed(identity, trail.reserved), certificate, trail.pages, [], [])
-        _asked(protocol.CHECK_SEAL, tasks.check_seal, check)
+        check = messages.CheckSeal(_signed(identity, trail.reserved), certificate, trail.pages, [], [])
+        _asked(messages.CHECK_SEAL, tasks.check_seal, check)
 
     return complete
 
 
-def _asked(task: protocol.Task[Q, A], work: Any, request: Q, rest: protocol.Packed | None = None) -> A:
+def _asked(task: messages.Task[Q, A], work: Any, request: Q, rest: messages.Packed | None = None) -> A:
     """What the task answers, with the packing and unpacking that parent and child do."""
     return task.answer.unpack(work.answered(task.request.pack(request), lambda: rest))
 
 
-def _signed(identity: SealIdentity, reserved: protocol.Reserved) -> bytes:
+def _signed(identity: SealIdentity, reserved: messages.Reserved) -> bytes:
     envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
     return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
 

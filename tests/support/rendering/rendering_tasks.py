@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from contracts.rpc.rendering import Verification
-from services.rendering import frames, protocol
 from services.rendering.children.pool import ChildPool
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import File, Task, TaskInTwoParts, Work
+from services.rendering.protocol import frames, messages
+from services.rendering.protocol.messages import File, Task, TaskInTwoParts, Work
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def fail(request: Free) -> Free:
     raise KeyError("/Size")
 
 
-@protocol.VERIFY.done_by
-def verify(request: protocol.Verify) -> Verification:
+@messages.VERIFY.done_by
+def verify(request: messages.Verify) -> Verification:
     """Goes wrong in the way that the file names."""
     ways = {b"refuse": refuse, b"fail": fail, b"crash": crash, b"spin": spin, b"hoard": hoard, b"recurse": recurse}
     ways[request.data](Free({"size": 2**33}))

@@ -20,7 +20,7 @@ from services.rendering.jobs.paper.qr_code import qr_code
 from services.rendering.jobs.paper.sheets import readable
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
-from services.rendering.protocol import DutyStamped
+from services.rendering.protocol.messages import DutyStamped
 from tests.support.rendering import drawing
 from tests.support.rendering.drawing import saved
 from tests.support.rendering.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail

@@ -9,10 +9,10 @@ import pytest
 
 from contracts.rpc.rendering import SealRequest
 from contracts.types import Account
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.children.pool import ChildPool, JobCrashed, JobFailed, JobRefused
-from services.rendering.protocol import OneFile, Packed, Shape, Task, TaskInTwoParts, Work, WorkInTwoParts
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import OneFile, Packed, Shape, Task, TaskInTwoParts, Work, WorkInTwoParts
 from tests.support.rendering.rendering_tasks import Free, run
 
 OFFICE = Path(tasks.__file__).with_name("office.py")
@@ -32,26 +32,26 @@ def pid(pool: ChildPool) -> int:
 
 
 def test_every_task_is_done_by_a_function_of_its_name() -> None:
-    declared = {key: task for key, task in vars(protocol).items() if isinstance(task, Task)}
+    declared = {key: task for key, task in vars(messages).items() if isinstance(task, Task)}
     assert {key: task.name for key, task in declared.items()} == {key: key.lower() for key in declared}
     done = {name for name, work in vars(tasks).items() if isinstance(work, Work | WorkInTwoParts)}
     assert {task.name for task in declared.values()} - done == {"convert"}
     # LibreOffice is loaded by importing it.
-    assert "@protocol.CONVERT.done_by\ndef convert(" in OFFICE.read_text()
+    assert "@messages.CONVERT.done_by\ndef convert(" in OFFICE.read_text()
     assert declared
 
 
 def test_files_travel_beside_the_message() -> None:
     """Those in lists, in mappings and in what is inside the message as well, in whatever order they are met."""
-    shape = Shape(protocol.FillAndReserve)
-    text = protocol.SignatureText("Seal", "Tested", datetime(2026, 11, 23, tzinfo=UTC))
-    material = protocol.ValidationMaterial([b"certificate"], (), [b"list"])
+    shape = Shape(messages.FillAndReserve)
+    text = messages.SignatureText("Seal", "Tested", datetime(2026, 11, 23, tzinfo=UTC))
+    material = messages.ValidationMaterial([b"certificate"], (), [b"list"])
     order = SealRequest(
         submission_id=1, submission_slug="s", name="x", account=Account(), documents=[], values=[], seal_id="secret",
         trail=[], created_at=text.signed_at, completed_at=text.signed_at,
     )  # fmt: skip
-    message = protocol.FillAndReserve(
-        order, "d", b"\x00document\xff", [b"", b"picture"], protocol.Place(text, 10, material)
+    message = messages.FillAndReserve(
+        order, "d", b"\x00document\xff", [b"", b"picture"], messages.Place(text, 10, material)
     )
     packed = shape.pack(message)
     assert [bytes(part) for part in packed.parts] == [b"\x00document\xff", b"", b"picture", b"certificate", b"list"]
@@ -61,8 +61,8 @@ def test_files_travel_beside_the_message() -> None:
     assert (back.data, list(back.attachments)) == (message.data, [b"", b"picture"])
     assert (back.place.text, list(back.place.material.certificates)) == (text, [b"certificate"])
     assert (list(back.place.material.ocsp_responses), list(back.place.material.revocation_lists)) == ([], [b"list"])
-    assets = Shape(protocol.ExternalUrls)
-    fetched = protocol.ExternalUrls(["<p>"], {"https://a.example/1": b"one", "https://a.example/2": b"two"})
+    assets = Shape(messages.ExternalUrls)
+    fetched = messages.ExternalUrls(["<p>"], {"https://a.example/1": b"one", "https://a.example/2": b"two"})
     assert assets.unpack(assets.pack(fetched)) == fetched
 
 

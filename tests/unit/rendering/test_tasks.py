@@ -10,13 +10,13 @@ import pytest
 
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import FieldDefinition, FieldType
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import reserving, verify
-from services.rendering.protocol import Prepared
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import Prepared
 from services.rendering.rules import domain
 from tests.support.files.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
 from tests.support.rendering.intake import changed
@@ -25,8 +25,8 @@ from tests.support.rendering.seals import finish, identity
 
 
 def prepare(data: bytes) -> tuple[Prepared, bytes]:
-    limits = protocol.Limits(2**24, 100)
-    prepared = tasks.prepare_pdf(protocol.PreparePdf(data, "contract", limits, remove_tags=True, flatten=False))
+    limits = messages.Limits(2**24, 100)
+    prepared = tasks.prepare_pdf(messages.PreparePdf(data, "contract", limits, remove_tags=True, flatten=False))
     return prepared, prepared.file
 
 
@@ -155,7 +155,7 @@ def blobs(tmp_path: Path) -> BlobStore:
 def test_a_draft_shows_what_is_filled_in_and_is_no_sealed_file(blobs: BlobStore, tmp_path: Path) -> None:
     request = seal_request(blobs)
     files = [blobs.get(one.file) for one in request.attachments]
-    draft = tasks.fill_draft(protocol.FillDraft(request, "d0", contract_pdf(), files)).data
+    draft = tasks.fill_draft(messages.FillDraft(request, "d0", contract_pdf(), files)).data
     assert "Ana Kowalska" in pdf_text(draft, tmp_path)
     with pikepdf.open(io.BytesIO(draft)) as pdf:
         assert "draft" in str(pdf.docinfo["/Title"]).lower()
@@ -165,10 +165,10 @@ def test_a_draft_shows_what_is_filled_in_and_is_no_sealed_file(blobs: BlobStore,
 
 def test_a_merged_file_can_be_sealed() -> None:
     who = identity()
-    text = protocol.SignatureText(who.name, "Merged", datetime.now(UTC))
-    place = protocol.Place(text, who.signer.size, protocol.ValidationMaterial())
+    text = messages.SignatureText(who.name, "Merged", datetime.now(UTC))
+    place = messages.Place(text, who.signer.size, messages.ValidationMaterial())
     files = [contract_pdf(), document(line("more"))]
-    merged = tasks.combine_and_reserve(protocol.CombineAndReserve(files, "Both", place))
+    merged = tasks.combine_and_reserve(messages.CombineAndReserve(files, "Both", place))
     sealed = finish(merged.reserved, who)
     assert merged.pages == 3
     assert verify.verify(sealed, [who.encoded[-1]], datetime.now(UTC)).checksum_status == "valid"

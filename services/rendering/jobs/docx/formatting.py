@@ -12,7 +12,7 @@ from typing import Any
 from services.rendering.jobs.docx.names import PARAGRAPH, PARAGRAPH_PROPERTIES, VALUE, W
 from services.rendering.jobs.docx.package import Package
 from services.rendering.jobs.docx.tokens import own_texts
-from services.rendering.protocol import DocxTag
+from services.rendering.protocol.messages import DocxTag
 
 _TAG = re.compile(r"\{\{((?:(?!\{\{).){0,4000}?)\}\}", re.DOTALL)
 _BLANKS = re.compile(r"[^\S\n]+")

@@ -15,7 +15,7 @@ from services.rendering.jobs.docx.package import open_package
 from services.rendering.jobs.docx.tokens import isolate
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.tags.values import clean as shown
-from services.rendering.protocol import ReadyDocx
+from services.rendering.protocol.messages import ReadyDocx
 
 LONGEST_REPORT = 50
 _BROKEN = (

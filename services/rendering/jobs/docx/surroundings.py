@@ -13,7 +13,7 @@ from services.rendering.jobs.docx.values import INERT_COLOR
 from services.rendering.jobs.pdf.pdfium_text import PageText
 from services.rendering.jobs.tags.finding import FoundTag
 from services.rendering.jobs.tags.reading_order import ReadText
-from services.rendering.protocol import DocxTag
+from services.rendering.protocol.messages import DocxTag
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")
 _FAMILIES = (

@@ -25,7 +25,7 @@ from services.rendering.jobs.reading.order import in_place, is_followed
 from services.rendering.jobs.reading.structure import PageStructure, Part, page_structure
 from services.rendering.jobs.reading.visibility import DrawnPage, Glyph, pixels, prepared, text_objects
 from services.rendering.jobs.tags.reading_order import RIGHT_TO_LEFT, lines
-from services.rendering.protocol import ReadBlock, ReadLine, ReadPage, ReadWord
+from services.rendering.protocol.messages import ReadBlock, ReadLine, ReadPage, ReadWord
 
 MOST_PAGES = 10
 """Of one answer."""

@@ -24,7 +24,7 @@ from services.rendering.jobs.forms.signature_fields import SignatureField
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import read_back, revocation, signed_files
 from services.rendering.jobs.sealing.time_stamp import checked_token
-from services.rendering.protocol import ArchiveFound, ArchiveSurvey, Reserved, ValidationMaterial
+from services.rendering.protocol.messages import ArchiveFound, ArchiveSurvey, Reserved, ValidationMaterial
 
 TIME_STAMP = "ETSI.RFC3161"
 _OURS = "Seal "

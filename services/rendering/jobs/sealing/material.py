@@ -8,7 +8,7 @@ from asn1crypto import cms, x509
 
 from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import SealMaterial
+from services.rendering.protocol.messages import SealMaterial
 
 
 def material(data: bytes, signatures: Sequence[bytes]) -> SealMaterial:

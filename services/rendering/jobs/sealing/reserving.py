@@ -16,7 +16,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream, String
 
 from services.rendering.jobs.archival.tagging import Tagging, is_tagged
-from services.rendering.protocol import Reserved, SignatureText, ValidationMaterial
+from services.rendering.protocol.messages import Reserved, SignatureText, ValidationMaterial
 
 _SAVE: dict[str, Any] = {
     # Streams are written as they came: decoding and packing them again is most of the time that a save takes.

@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing.cms import HASHES, PublicKey, holds, largest_signature
-from services.rendering.protocol import Mechanism, Signatory
+from services.rendering.protocol.messages import Mechanism, Signatory
 
 SMALLEST_RSA = 2048
 _LARGEST_RSA = 8192

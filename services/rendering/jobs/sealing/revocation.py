@@ -20,7 +20,7 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import Question
+from services.rendering.protocol.messages import Question
 
 _NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
 """``id-pkix-ocsp-nocheck``: a responder's certificate that need not be asked about (RFC 6960, 4.2.2.2.1)."""

@@ -28,7 +28,7 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 from services.rendering.jobs.drawing.fill import FormValue, Overlay
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import Reserved, SignatureText, ValidationMaterial
+from services.rendering.protocol.messages import Reserved, SignatureText, ValidationMaterial
 
 _PRINT_AND_LOCKED = 4 + 128
 ODD = (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError)

@@ -9,7 +9,7 @@ from pyhanko.sign.general import extract_certificate_info
 from pyhanko.sign.validation.generic_cms import validate_sig_integrity
 
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import Token
+from services.rendering.protocol.messages import Token
 
 
 class _Answer(core.Sequence):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from contracts.types import Area
 from services.rendering.jobs.pdf.geometry import Rectangle, VisiblePage, area_to_rectangle, visible_page
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.protocol import PlacedStamp
+from services.rendering.protocol.messages import PlacedStamp
 from services.rendering.rules import free_places
 from services.rendering.rules.free_places import Cells
 from services.rendering.rules.stamps import FileToStamp, StampWish

@@ -32,7 +32,7 @@ from services.rendering.jobs.paper.sheets import Block, Margins, Paper, readable
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
-from services.rendering.protocol import SealedSummary, Waiver
+from services.rendering.protocol.messages import SealedSummary, Waiver
 from services.rendering.rules import differences
 
 PRODUCT = "Countersign"

@@ -20,7 +20,7 @@ from deploy.providers.signing import CREDENTIALS
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
 from services.rendering.jobs.sealing.time_stamp import read_token
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.breaker import breaker_of
 from services.rendering.providers.certsign import Credential, Grant, Pending
 from services.rendering.providers.csc import CscProvider

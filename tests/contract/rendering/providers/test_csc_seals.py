@@ -23,7 +23,7 @@ from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import cms, reserving, verify
 from services.rendering.jobs.sealing.cms import CmsEncoder, Signed
-from services.rendering.protocol import Signatory
+from services.rendering.protocol.messages import Signatory
 from services.rendering.providers.certsign import Credential, Grant
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStamping
 from tests.support.files.pdf_files import document, line

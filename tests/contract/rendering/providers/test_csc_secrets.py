@@ -15,7 +15,7 @@ import pytest
 
 from contracts.providers import Authorization, CertsignSettings
 from contracts.runtime.outbound import Outbound
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.breaker import breaker_of
 from services.rendering.providers.certsign import Credential, Grant, Pending
 from services.rendering.providers.csc import CscProvider

@@ -38,7 +38,7 @@ from contracts.runtime.data.background import DueWork
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from deploy.providers.csc import Provider
-from services.rendering import commands, confirmations
+from services.rendering import commands
 from services.rendering.models import Confirmation, SealJob
 from services.rendering.providers.opening import OpenForPerson
 from services.rendering.rules import confirming, domain
@@ -47,6 +47,7 @@ from services.rendering.sealing.confirm_work import Confirmations, ConfirmWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop
+from services.rendering.storage import confirmations
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.seal_jobs import told
 from tests.support.rendering.sealing import seal_request

@@ -23,7 +23,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.lanes import Lanes
 from contracts.runtime.outbound import Outbound
-from services.rendering import certsigning, commands
+from services.rendering import commands
 from services.rendering.models import CertsignJob, DutyStamp, SealJob, StampedSeal
 from services.rendering.providers.opening import OpenProvider
 from services.rendering.rules import domain
@@ -36,6 +36,7 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.providing import Providers
 from services.rendering.stamping.work import StampWork
+from services.rendering.storage import certsigning
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.seal_jobs import order, told

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.x509.oid import NameOID
 
 from services.rendering.jobs.sealing.cms import HASHES
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DER = serialization.Encoding.DER

@@ -17,7 +17,7 @@ from pyhanko.stamp import StaticStampStyle
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from services.rendering.jobs.sealing import certificates
-from services.rendering.protocol import Corners
+from services.rendering.protocol.messages import Corners
 from tests.support.rendering.seals import NOW
 
 SERIAL = "2WF3Z0NFQM0XA1"

@@ -12,9 +12,9 @@ from pikepdf import Array, Dictionary, Name, String
 
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Account
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.jobs.intake.preparing import prepare
+from services.rendering.protocol import messages
 from tests.support.files import archival_files as files
 from tests.support.files import pdf_files
 from tests.support.judges.archival_rules import broken_rules, claimed
@@ -51,9 +51,9 @@ def sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[str] | None]:
         attachments=[attachment("a1"), FILE],
         account=Account(with_signature_id=True),
     )
-    place = protocol.Place(text(), identity().signer.size, protocol.ValidationMaterial())
+    place = messages.Place(text(), identity().signer.size, messages.ValidationMaterial())
     attachments = [signature_png(), b"zip"]
-    asked = protocol.FillAndReserve(order, document.uuid, prepared.file, attachments, place)
+    asked = messages.FillAndReserve(order, document.uuid, prepared.file, attachments, place)
     filled = tasks.fill_and_reserve(asked)
     return finish(filled.reserved), filled.conformance
 
@@ -135,7 +135,7 @@ def test_a_draft_claims_nothing() -> None:
     prepared = prepare(files.by_weasyprint("PDF/A-2b"), name="lease")
     document = stored([(page.width, page.height) for page in prepared.pages])
     order = request(field_value("text", "Ana"), documents=[document])
-    draft = tasks.fill_draft(protocol.FillDraft(order, document.uuid, prepared.file, []))
+    draft = tasks.fill_draft(messages.FillDraft(order, document.uuid, prepared.file, []))
     assert (claimed(prepared.file), claimed(draft.data)) == (["PDF/A-2b"], [])
 
 

@@ -30,7 +30,7 @@ from services.rendering.jobs.docx.fonts import AS_WIDE
 from services.rendering.jobs.docx.preparing import prepare_docx
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.fonts import OWN_FOLDER
-from services.rendering.protocol import CONVERT, OneFile, Prepared
+from services.rendering.protocol.messages import CONVERT, OneFile, Prepared
 from tests.support.files.docx_files import WORD, docx, paragraph, relationship, run, table, text_box, unzipped, zipped
 
 OFFICE = Path("/usr/lib/libreoffice/program")

@@ -13,9 +13,9 @@ from PIL import Image, ImageChops
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.jobs.sealing import verify
+from services.rendering.protocol import messages
 from tests.support.files import pdf_files
 from tests.support.files.odd_files import ODD
 from tests.support.rendering.drawing import blob
@@ -26,9 +26,9 @@ BOX = (0.3, 0.42, 0.4, 0.05)
 VALUE = "Zoë 王"
 
 
-def prepare(data: bytes) -> protocol.Prepared:
-    limits = protocol.Limits(2**24, 100)
-    return tasks.prepare_pdf(protocol.PreparePdf(data, "odd", limits, remove_tags=True, flatten=False))
+def prepare(data: bytes) -> messages.Prepared:
+    limits = messages.Limits(2**24, 100)
+    return tasks.prepare_pdf(messages.PreparePdf(data, "odd", limits, remove_tags=True, flatten=False))
 
 
 @pytest.mark.parametrize("oddity", ODD)
@@ -40,7 +40,7 @@ def test_it_is_sealed_and_looks_as_before_but_for_the_value(oddity: str, tmp_pat
     sizes = prepared.pages
     filled = [number for number, size in enumerate(sizes, 1) if size.width > 100 and size.places is None]
     sealed, field, drawn = seal(prepared.file, sizes, filled, signed=prepared.signed)
-    check = protocol.CheckSeal(sealed, identity().encoded[0], len(sizes), drawn, [field])
+    check = messages.CheckSeal(sealed, identity().encoded[0], len(sizes), drawn, [field])
     assert tasks.check_seal(check) == "B-B"
     if prepared.signed:  # our signature is what is seen on each page that was filled in
         assert_sealed(sealed, tmp_path, others=1, shown=max(1, len(filled)))
@@ -56,7 +56,7 @@ def test_it_is_sealed_and_looks_as_before_but_for_the_value(oddity: str, tmp_pat
 
 def seal(
     file: bytes, sizes: list[PageSize], filled: list[int], *, signed: bool
-) -> tuple[bytes, FieldDefinition, list[protocol.ValueDrawn]]:
+) -> tuple[bytes, FieldDefinition, list[messages.ValueDrawn]]:
     x, y, w, h = BOX
     areas = [Area(x=x, y=y, w=w, h=h, page=number, attachment_uuid="d") for number in filled]
     field = FieldDefinition(
@@ -68,9 +68,9 @@ def seal(
         values=[FieldValue(field=field, value=VALUE, submitter_id=1)],
     )  # fmt: skip
     who = identity()
-    text = protocol.SignatureText(who.name, "Tested", datetime.now(UTC))
-    place = protocol.Place(text, who.signer.size, protocol.ValidationMaterial())
-    filled_in = tasks.fill_and_reserve(protocol.FillAndReserve(request, "d", file, [], place))
+    text = messages.SignatureText(who.name, "Tested", datetime.now(UTC))
+    place = messages.Place(text, who.signer.size, messages.ValidationMaterial())
+    filled_in = tasks.fill_and_reserve(messages.FillAndReserve(request, "d", file, [], place))
     return finish(filled_in.reserved, who), field, filled_in.drawn
 
 
@@ -121,7 +121,7 @@ def test_a_document_that_is_bound_on_the_right_stays_so() -> None:
     assert prepared.report == []
     sizes = prepared.pages
     sealed, field, drawn = seal(prepared.file, sizes, [1], signed=False)
-    check = protocol.CheckSeal(sealed, identity().encoded[0], 1, drawn, [field])
+    check = messages.CheckSeal(sealed, identity().encoded[0], 1, drawn, [field])
     assert tasks.check_seal(check) == "B-B"
     with pikepdf.open(io.BytesIO(sealed)) as pdf:
         assert pdf.Root.ViewerPreferences.Direction == "/R2L"

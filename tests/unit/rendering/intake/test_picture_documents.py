@@ -12,21 +12,21 @@ import pytest
 from PIL import Image, ImageCms
 
 from contracts.types import PageSize
-from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.jobs.intake import picture_documents
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures import data as picture_data
 from services.rendering.jobs.pictures.jpeg_data import bare_jpeg
 from services.rendering.jobs.pictures.kind import picture_kind
-from services.rendering.protocol import Prepared
+from services.rendering.protocol import messages
+from services.rendering.protocol.messages import Prepared
 from tests.support.files import pdf_files
 from tests.support.files.picture_files import BLUE, GREEN, RED, SIZE, WHITE, heic, marked, picture
 
 
 def take(data: bytes, *, most_bytes: int = 2**24) -> tuple[Prepared, bytes]:
-    limits = protocol.Limits(most_bytes, 3)
-    prepared = tasks.prepare_pdf(protocol.PreparePdf(data, "photo", limits, remove_tags=True, flatten=False))
+    limits = messages.Limits(most_bytes, 3)
+    prepared = tasks.prepare_pdf(messages.PreparePdf(data, "photo", limits, remove_tags=True, flatten=False))
     return prepared, prepared.file
 
 

@@ -15,7 +15,7 @@ from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.reading import page_text
 from services.rendering.jobs.reading.page_text import read_pages
-from services.rendering.protocol import ReadPage
+from services.rendering.protocol.messages import ReadPage
 from tests.support.files import pdf_files
 from tests.support.files.pdf_files import filled_rectangle, line
 from tests.support.judges.poppler_text import FoundWord, words_of

@@ -12,7 +12,7 @@ from services.rendering.jobs.sealing import certificates, cms, read_back, signed
 from services.rendering.jobs.sealing.cms import CmsEncoder, CmsSigner, Signed
 from services.rendering.jobs.sealing.read_back import SealBroken
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
-from services.rendering.protocol import Mechanism, Reserved, Signatory
+from services.rendering.protocol.messages import Mechanism, Reserved, Signatory
 from tests.support.files.pdf_files import document, line, signed
 from tests.support.judges.openssl_cms import assert_cades
 from tests.support.rendering.providers.remote_keys import NOW, Issued, issue

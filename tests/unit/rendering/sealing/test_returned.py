@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures, choose
-from services.rendering.protocol import Mechanism
+from services.rendering.protocol.messages import Mechanism
 from tests.support.rendering.providers.remote_keys import NOW, Issued, issue, new_key
 
 RSA, PSS, EC = Mechanism("rsa"), Mechanism("rsa-pss"), Mechanism("ecdsa")

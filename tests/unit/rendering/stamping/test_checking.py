@@ -16,7 +16,7 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
-from services.rendering.protocol import Corners
+from services.rendering.protocol.messages import Corners
 from tests.support.files.pdf_files import A4, document, encrypted, line, signed
 from tests.support.judges.strict_reader import judged
 from tests.support.rendering.drawing import picture_of

@@ -13,7 +13,7 @@ from contracts.types import Area
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, visible_page
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.stamping.placement import place_stamps
-from services.rendering.protocol import PlacedStamp
+from services.rendering.protocol.messages import PlacedStamp
 from services.rendering.rules.free_places import overlap
 from services.rendering.rules.stamps import FileToStamp, StampWish
 from tests.support.files.pdf_files import A4, LETTER, add_page, document, line, saved, signed

@@ -14,7 +14,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
-from services.rendering.protocol import Place, ValidationMaterial
+from services.rendering.protocol.messages import Place, ValidationMaterial
 from services.rendering.rules.stamps import files_to_stamp
 from tests.support.files.pdf_files import A4, document, line, signed
 from tests.support.judges.strict_reader import judged

@@ -27,7 +27,7 @@ from contracts.rpc.rendering import (
     VerifiedSignature,
 )
 from contracts.types import Area, FieldDefinition, FieldType, Notice, PageSize
-from services.rendering.frames import Bytes
+from services.rendering.protocol.frames import Bytes
 from services.rendering.rules.stamps import FileToStamp
 
 M = TypeVar("M")

@@ -1,7 +1,7 @@
 """What goes over the socket between a service and its child: two JSON documents, then binary parts.
 
 Layout, little endian: 4 bytes number of the pieces, 8 bytes length of each; the pieces: a header for pool and child, the
-message (``protocol``), the parts beside it. Both sides use this module; it needs nothing but the standard library.
+message (``messages``), the parts beside it. Both sides use this module; it needs nothing but the standard library.
 """
 
 import socket

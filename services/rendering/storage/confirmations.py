@@ -27,9 +27,9 @@ from contracts.providers import (
 from contracts.rpc.rendering import ConfirmationOrder, ToCheck
 from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.data.database import leave_work
-from services.rendering.certsigning import TakenOver
 from services.rendering.models import Confirmation, ConfirmationSigning, SealJob
 from services.rendering.rules.confirming import ABANDONED, Stage, confirmed_key, may_become
+from services.rendering.storage.certsigning import TakenOver
 
 KINDS = ("prepared", "signed")
 
