@@ -4,7 +4,7 @@ from pydantic import Field
 
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.api import CertsignWish
-from contracts.rpc.submissions.codes import CodeSent, PassedCode
+from contracts.rpc.submissions.signing.codes import CodeSent, PassedCode
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import Account, Actor, Tolerant
 

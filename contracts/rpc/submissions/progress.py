@@ -9,8 +9,8 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
-from contracts.rpc.submissions.codes import PassedCode
-from contracts.rpc.submissions.form import Done
+from contracts.rpc.submissions.signing.codes import PassedCode
+from contracts.rpc.submissions.signing.form import Done
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import Actor, Moment, Tolerant
 

@@ -20,7 +20,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from contracts.formats.one_time_code import mac
 from contracts.rotation import each
-from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.signing.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
 from services.gateway.identity import id_token

@@ -10,7 +10,7 @@ import flask
 
 from contracts.errors import not_found
 from contracts.rpc import submissions, templates
-from contracts.rpc.submissions.codes import CodeAsked
+from contracts.rpc.submissions.signing.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.shared_link import LINK_FORM_FIELDS, required_contact
 from services.gateway.http import page_bodies

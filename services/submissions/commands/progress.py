@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import CODE_DUE, CodeDue
 from contracts.rpc.submissions import progress as rpc
-from contracts.rpc.submissions.codes import PassedCode
-from contracts.rpc.submissions.form import Done
+from contracts.rpc.submissions.signing.codes import PassedCode
+from contracts.rpc.submissions.signing.form import Done
 from contracts.runtime.bus.outbox import emit
 from contracts.types import Account
 from services.submissions.outgoing.announce import Announcement, announce

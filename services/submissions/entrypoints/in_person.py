@@ -1,6 +1,6 @@
 """Calls of parties that sign in person on one device: of the page of who has completed, and of the screen between."""
 
-from contracts.rpc.submissions import handover as rpc
+from contracts.rpc.submissions.signing import handover as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from services.submissions.commands.signing import in_person

@@ -1,7 +1,8 @@
 """Calls of visitors of shared links ``/d/<slug of a template>``."""
 
 from contracts.rpc import templates
-from contracts.rpc.submissions import codes, links
+from contracts.rpc.submissions import links
+from contracts.rpc.submissions.signing import codes
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from services.submissions.commands import shared_links

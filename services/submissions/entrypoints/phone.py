@@ -1,6 +1,6 @@
 """Calls of a signature that is drawn on a telephone: of the form that asks for it, and of the telephone."""
 
-from contracts.rpc.submissions import form, phone
+from contracts.rpc.submissions.signing import form, phone
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from services.submissions.commands.signing import phone_drawings

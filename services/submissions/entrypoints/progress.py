@@ -1,7 +1,7 @@
 """Calls of the page of a submission ``/e/<slug>``."""
 
-from contracts.rpc.submissions import codes, form
 from contracts.rpc.submissions import progress as rpc
+from contracts.rpc.submissions.signing import codes, form
 from contracts.runtime.worker import handles
 from services.submissions.commands import progress as commands
 from services.submissions.entrypoints.base import Entrypoints

@@ -5,8 +5,9 @@ from typing import Any
 from contracts.providers import ConfirmationView
 from contracts.rpc import rendering
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.submissions import codes, form, identity, visit, ways
-from contracts.rpc.submissions import confirmation as confirming
+from contracts.rpc.submissions import visit
+from contracts.rpc.submissions.signing import codes, form, identity, ways
+from contracts.rpc.submissions.signing import confirmation as confirming
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Attachment

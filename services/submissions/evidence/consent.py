@@ -11,7 +11,7 @@ from contracts.errors import ServiceError
 from contracts.fields import values as rules
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmission, NewSubmitter
-from contracts.rpc.submissions.form import CompleteForm, ConsentAsked
+from contracts.rpc.submissions.signing.form import CompleteForm, ConsentAsked
 from contracts.types import iso
 from services.submissions.models import SubmitterRow
 from services.submissions.rules.parties import addresses

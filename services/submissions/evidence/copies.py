@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from contracts.fields import conditions
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.submissions.form import Copies, FormDocument
+from contracts.rpc.submissions.signing.form import Copies, FormDocument
 from contracts.stored_documents import StoredDocument
 from contracts.types import ActsAs, FieldDefinition, SealingStatus
 from services.submissions.evidence import shown

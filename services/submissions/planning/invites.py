@@ -12,7 +12,7 @@ from typing import Any
 from contracts.errors import ServiceError, invalid
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
-from contracts.rpc.submissions.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
+from contracts.rpc.submissions.signing.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
 from contracts.types import Party, SubmitterStatus
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.planning.plan import PlannedSubmitter

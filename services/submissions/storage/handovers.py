@@ -1,4 +1,4 @@
-"""Devices that are handed from one party to the next (``contracts.rpc.submissions.handover``).
+"""Devices that are handed from one party to the next (``contracts.rpc.submissions.signing.handover``).
 
 Of the token, the device and the slug only digests are kept, so that a copy of the row opens nothing. The slug of a device opens
 what the party's own does, on this device and while they have it: not in another browser, not after they have handed it on, nor

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
-from contracts.rpc.submissions.form import FormField
-from contracts.rpc.submissions.identity import ProvedIdentity, StartIdentityCheck
+from contracts.rpc.submissions.signing.form import FormField
+from contracts.rpc.submissions.signing.identity import ProvedIdentity, StartIdentityCheck
 from contracts.types import FieldType
 from services.submissions.models import IdentityCheckRow, SubmitterRow
 from services.submissions.rules.values import filling

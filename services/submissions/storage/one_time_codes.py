@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.formats.one_time_code import DIGITS, code_of, mac, new_seed
 from contracts.rotation import each
-from contracts.rpc.submissions.codes import CodeAsked, PassedCode
+from contracts.rpc.submissions.signing.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.database import for_update
 from services.submissions.models import CodeRow

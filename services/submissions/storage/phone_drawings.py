@@ -1,4 +1,4 @@
-"""Links on which a telephone delivers one drawing for a form that is open elsewhere (``contracts.rpc.submissions.phone``).
+"""Links on which a telephone delivers one drawing for a form that is open elsewhere (``rpc.submissions.signing.phone``).
 
 Of the token and of what the telephone's browser is known by only digests are kept, so that a copy of the row delivers nothing.
 A link is good for minutes, for the first telephone that connects, and for one drawing.
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
-from contracts.rpc.submissions.phone import PhoneStep
+from contracts.rpc.submissions.signing.phone import PhoneStep
 from contracts.types import FieldDefinition
 from services.submissions.models import PhoneDrawingRow, SubmitterRow
 from services.submissions.storage import rates, store

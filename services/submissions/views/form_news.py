@@ -9,7 +9,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from services.submissions.commands.signing import codes
 from services.submissions.evidence import shown
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow

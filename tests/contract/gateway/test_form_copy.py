@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from contracts.types import Condition, Submission
 from services.submissions.models import SubmitterRow
 from services.submissions.views import forms

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
 from services.submissions.views import documents, forms

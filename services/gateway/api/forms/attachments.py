@@ -9,7 +9,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from contracts.types import FieldType
 from services.gateway.api.requests import files, repeats
 from services.gateway.api.requests.context import GatewayContext

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from contracts.rpc.submissions import codes as rpc
+from contracts.rpc.submissions.signing import codes as rpc
 from services.gateway.api.forms.attachments import visitor
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from services.gateway.api.forms.attachments import visitor
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext

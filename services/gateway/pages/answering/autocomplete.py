@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from contracts.rpc.submissions.form import FormField
+from contracts.rpc.submissions.signing.form import FormField
 from contracts.types import FieldType
 
 _WORDS: Mapping[str, str] = {

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from contracts.errors import ServiceError, invalid
 from contracts.evidence.sealed_text import NotOurs, seal, unseal
 from contracts.providers import ConfirmationStep, ConfirmationView
-from contracts.rpc.submissions import confirmation
+from contracts.rpc.submissions.signing import confirmation
 from contracts.rpc.submissions.visit import Visit
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe

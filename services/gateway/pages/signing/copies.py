@@ -10,7 +10,7 @@ from contracts.errors import ServiceError
 from contracts.languages.formatting import moment
 from contracts.languages.saying import Section
 from contracts.rpc import rendering, submissions
-from contracts.rpc.submissions.form import FormCopy
+from contracts.rpc.submissions.signing.form import FormCopy
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import content_disposition, file_headers, forget
 from services.gateway.pages.answering.pace import Pace

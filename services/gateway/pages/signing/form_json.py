@@ -11,7 +11,7 @@ from contracts.fields.formulas.references import EXPRESSIONS, expression
 from contracts.fields.kinds import KINDS
 from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
-from contracts.rpc.submissions.form import FormField, SigningForm
+from contracts.rpc.submissions.signing.form import FormField, SigningForm
 from contracts.types import ActsAs, Attachment, DocumentLink
 from services.gateway.pages.answering import autocomplete
 from services.gateway.pages.answering.context import PagesContext

@@ -14,7 +14,7 @@ from typing import Any
 import flask
 
 from contracts.errors import not_found
-from contracts.rpc.submissions import handover as rpc
+from contracts.rpc.submissions.signing import handover as rpc
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext

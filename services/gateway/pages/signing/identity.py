@@ -12,7 +12,7 @@ import flask
 
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions
-from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.signing.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
 from services.gateway.http import page_bodies

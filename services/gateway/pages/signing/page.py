@@ -12,7 +12,7 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.languages.saying import Section
 from contracts.rpc import rendering, submissions
-from contracts.rpc.submissions import confirmation
+from contracts.rpc.submissions.signing import confirmation
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext

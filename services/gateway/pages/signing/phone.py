@@ -15,7 +15,7 @@ import segno
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError, not_found
-from contracts.rpc.submissions import phone as rpc
+from contracts.rpc.submissions.signing import phone as rpc
 from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext

@@ -24,7 +24,7 @@ from contracts.providers import (
 )
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import ConfirmationOrder, ToCheck
-from contracts.rpc.submissions.confirmation import LeaveConfirmation, StartConfirmation
+from contracts.rpc.submissions.signing.confirmation import LeaveConfirmation, StartConfirmation
 from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.clock import uuid7
 from contracts.types import ActsAs, CertsignStatus, IdentityStatus

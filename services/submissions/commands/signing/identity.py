@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
 from contracts.fields.rules import LONGEST_NAME
-from contracts.rpc.submissions import identity as rpc
-from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.signing import identity as rpc
+from contracts.rpc.submissions.signing.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.bus import outbox
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.commands.signing.codes import lock_passed

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, not_found
-from contracts.rpc.submissions import handover as rpc
+from contracts.rpc.submissions.signing import handover as rpc
 from contracts.runtime.bus import outbox
 from contracts.types import Account
 from services.submissions.commands.signing.codes import lock_passed

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.submissions import phone as rpc
-from contracts.rpc.submissions.form import Done
-from contracts.rpc.submissions.phone import PhoneStep
+from contracts.rpc.submissions.signing import phone as rpc
+from contracts.rpc.submissions.signing.form import Done
+from contracts.rpc.submissions.signing.phone import PhoneStep
 from contracts.runtime.bus import outbox
 from contracts.types import Account, Attachment, FieldDefinition, FieldType
 from services.submissions.commands.signing.codes import lock_passed, require_passed

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.rpc.submissions.ways import ASK, DELEGATE, LATER, RETURN
+from contracts.rpc.submissions.signing.ways import ASK, DELEGATE, LATER, RETURN
 from services.submissions.rules import confirming
 
 ALLOW_DELEGATE, ALLOW_RETURN = "allow_to_delegate", "allow_to_return"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import form as rpc
+from contracts.rpc.submissions.signing import form as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, SubmissionStatus
 from services.submissions.commands.signing import form as form_commands

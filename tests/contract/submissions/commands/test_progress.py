@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from contracts.events import MailOutcome
 from contracts.formats.one_time_code import code_of
 from contracts.rpc.submissions import progress as rpc
-from contracts.rpc.submissions.form import ReportWrongRecipient
+from contracts.rpc.submissions.signing.form import ReportWrongRecipient
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.epoch import begin_epoch
 from contracts.types import Account, Actor, Role, Submission

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from contracts.events import MailOutcome
 from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import SealRequest
-from contracts.rpc.submissions.form import WordsAbove
+from contracts.rpc.submissions.signing.form import WordsAbove
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, FieldType, iso
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal

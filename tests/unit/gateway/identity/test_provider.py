@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from contracts.rotation import Secret
-from contracts.rpc.submissions.identity import IdentityProblem
+from contracts.rpc.submissions.signing.identity import IdentityProblem
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity.provider import (
     KEPT_SECONDS,

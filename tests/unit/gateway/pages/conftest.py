@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering, submissions
-from contracts.rpc.submissions.form import SigningForm
+from contracts.rpc.submissions.signing.form import SigningForm
 from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account, Attachment

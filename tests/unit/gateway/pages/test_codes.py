@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions
-from contracts.rpc.submissions.codes import CodeAsked
+from contracts.rpc.submissions.signing.codes import CodeAsked
 from contracts.runtime.clock import now
 from contracts.types import Account, PageSize
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, signing_form

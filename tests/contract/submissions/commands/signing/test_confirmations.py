@@ -8,8 +8,9 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.providers import CertsignMode, CertsignOrder, ConfirmationChanged, ConfirmationStep
 from contracts.rpc.submissions import api as rpc
-from contracts.rpc.submissions import confirmation as confirming
-from contracts.rpc.submissions import form, visit
+from contracts.rpc.submissions import visit
+from contracts.rpc.submissions.signing import confirmation as confirming
+from contracts.rpc.submissions.signing import form
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, SignerCertificate, Submission
 from services.submissions.commands import followups, providers, submissions

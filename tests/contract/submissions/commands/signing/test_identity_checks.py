@@ -10,7 +10,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
-from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.signing.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Condition, Submission, Submitter
 from services.submissions.commands.signing import codes

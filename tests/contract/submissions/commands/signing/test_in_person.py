@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import form
-from contracts.rpc.submissions import handover as rpc
+from contracts.rpc.submissions.signing import form
+from contracts.rpc.submissions.signing import handover as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
 from services.submissions.commands.signing import in_person

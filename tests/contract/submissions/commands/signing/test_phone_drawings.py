@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import phone as rpc
-from contracts.rpc.submissions.phone import PhoneStep
+from contracts.rpc.submissions.signing import phone as rpc
+from contracts.rpc.submissions.signing.phone import PhoneStep
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType, Submission
 from services.submissions.commands import signing_links

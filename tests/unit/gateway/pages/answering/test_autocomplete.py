@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.rpc.submissions.form import FormField
+from contracts.rpc.submissions.signing.form import FormField
 from services.gateway.pages.answering.autocomplete import tokens
 
 

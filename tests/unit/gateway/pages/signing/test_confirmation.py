@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from contracts.errors import ServiceError, invalid
 from contracts.providers import ConfirmationQuestion, ConfirmationStep, ConfirmationView
 from contracts.rpc import submissions
-from contracts.rpc.submissions import confirmation
+from contracts.rpc.submissions.signing import confirmation
 from contracts.runtime.clock import now
 from contracts.types import Account
 from services.gateway.pages.signing.confirmation import RETURN, _cookie

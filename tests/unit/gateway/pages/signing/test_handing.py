@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions
-from contracts.rpc.submissions import handover as rpc
+from contracts.rpc.submissions.signing import handover as rpc
 from contracts.runtime.clock import now
 from services.gateway.pages.signing import handing
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus

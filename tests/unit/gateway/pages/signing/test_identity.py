@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions
-from contracts.rpc.submissions.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
+from contracts.rpc.submissions.signing.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity.provider import IdentityProvider, ProviderSettings, digest_of

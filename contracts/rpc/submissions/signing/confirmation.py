@@ -8,7 +8,7 @@ from pydantic import Field
 
 from contracts.providers import ConfirmationView
 from contracts.rpc import Rpc
-from contracts.rpc.submissions.form import Done, InviteAndComplete
+from contracts.rpc.submissions.signing.form import Done, InviteAndComplete
 from contracts.rpc.submissions.visit import Visit
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
-from contracts.rpc.submissions.form import Done
+from contracts.rpc.submissions.signing.form import Done
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import Attachment, Moment, Tolerant
 

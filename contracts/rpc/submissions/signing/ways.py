@@ -1,7 +1,7 @@
 """Ways on from the signing page beside signing and declining."""
 
 from contracts.rpc import Rpc
-from contracts.rpc.submissions.form import Done
+from contracts.rpc.submissions.signing.form import Done
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import Tolerant
 

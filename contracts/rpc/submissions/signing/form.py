@@ -8,7 +8,7 @@ from pydantic import Field
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.submissions.codes import CodeAsked
+from contracts.rpc.submissions.signing.codes import CodeAsked
 from contracts.rpc.submissions.visit import Visit
 from contracts.types import (
     Attachment,

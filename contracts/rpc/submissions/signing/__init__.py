@@ -1,0 +1,1 @@
+"""What the signing page calls: the form, codes and identity checks, the telephone, handing over, ways on, the last step."""
