@@ -26,8 +26,8 @@ NODE_LOCKS = {
     ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "clients" / "published_clients",
     ENVIRONMENT / "mcp-client": ROOT / "tests" / "support" / "clients" / "mcp_client",
     ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
-    ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "axe",
-    ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "openapi",
+    ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "pages" / "axe",
+    ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "interfaces" / "openapi",
 }
 """Where packages of npm go, and the folder of their lock."""
 

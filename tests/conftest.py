@@ -26,7 +26,8 @@ from contracts.runtime import garbage
 from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
-from tests.support.judges import recording, spending
+from tests.support.judges.interfaces import recording
+from tests.support.judges.operations import spending
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services import forking

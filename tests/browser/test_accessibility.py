@@ -13,7 +13,7 @@ from contracts.languages.choosing import languages
 from services.notifications.sending import inline_pictures
 from tests.browser.conftest import DESKTOP, OpenPage, Watch
 from tests.browser.tour import Tour
-from tests.support.judges.accessibility import WCAG, axe, looks
+from tests.support.judges.pages.accessibility import WCAG, axe, looks
 from tests.support.servers.logos import logo
 from tests.support.services.suite import RunningSuite, wait_until
 from tests.unit.notifications.test_languages import every_mail

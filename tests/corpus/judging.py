@@ -26,7 +26,7 @@ from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.pdf.geometry import Rectangle, rectangle_to_area, visible_page
 from services.rendering.jobs.pdf.values import items_of, number_of
 from services.rendering.protocol.messages import Prepared
-from tests.support.judges.pixels import compared
+from tests.support.judges.documents.pixels import compared
 
 KINDS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 _OFFICE = Path("/usr/lib/libreoffice/program")

@@ -31,7 +31,7 @@ import yaml
 
 from deploy.services import SERVICES
 from tests.deployed.images import ROOT
-from tests.support.judges.kubectl import OWN
+from tests.support.judges.operations.kubectl import OWN
 
 OVERLAY = ROOT / "deploy/kubernetes/overlays/try-out"
 DROPPED = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports")

@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import CHROMIUM, FLAGS, PHONE
 from tests.support.files.pdf_files import A4, add_page, line, saved
-from tests.support.judges.slow_phone import SLOW_3G, SLOWER, Cost, cost
+from tests.support.judges.pages.slow_phone import SLOW_3G, SLOWER, Cost, cost
 from tests.support.services.suite import RunningSuite, start_suite
 
 ROUNDS = 5

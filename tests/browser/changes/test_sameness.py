@@ -20,7 +20,7 @@ from services.rendering.jobs.previews.pages import draw_page
 from tests.browser.conftest import PHONE, OpenPage, Watch
 from tests.browser.forms import field, one_signer
 from tests.browser.signer import Signer
-from tests.support.judges.pixels import Box, compared
+from tests.support.judges.documents.pixels import Box, compared
 from tests.support.rendering.drawing import encoded
 from tests.support.services.suite import RunningSuite, wait_until
 

@@ -10,7 +10,7 @@ from tests.browser.conftest import DESKTOP, PHONE, OpenPage, complaints, eventua
 from tests.browser.forms import field, invite
 from tests.browser.signer import Signer
 from tests.support.files import pdf_files
-from tests.support.judges.poppler_text import words_of
+from tests.support.judges.documents.poppler_text import words_of
 from tests.support.services.suite import RunningSuite, wait_until
 from tests.unit.rendering.reading.test_page_text import scan
 

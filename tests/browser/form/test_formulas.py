@@ -7,7 +7,7 @@ from tests.browser.conftest import OpenPage
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.e2e.sending.test_one_off_submissions import completed
-from tests.support.judges.accessibility import axe, looks
+from tests.support.judges.pages.accessibility import axe, looks
 from tests.support.material.outcomes import fetched, pdf_text
 from tests.support.services.suite import RunningSuite
 

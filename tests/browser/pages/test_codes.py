@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
-from tests.support.judges.accessibility import axe
+from tests.support.judges.pages.accessibility import axe
 from tests.support.material.outcomes import completed, fetched, mail_text, mails_to, pdf_text
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until

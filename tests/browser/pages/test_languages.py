@@ -11,7 +11,7 @@ from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.browser.tour import FILLED_IN, Tour
-from tests.support.judges.marks import unmarked
+from tests.support.judges.words.marks import unmarked
 from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser

@@ -21,7 +21,7 @@ from tests.browser.conftest import DESKTOP, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.test_accessibility import NARROW, seen_as
 from tests.e2e.calls.test_operating import done
-from tests.support.judges.accessibility import axe, looks
+from tests.support.judges.pages.accessibility import axe, looks
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]

@@ -9,7 +9,7 @@ from tests.browser.conftest import DESKTOP, PHONE, Chromium, OpenPage, Watch
 from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signer import Signer
 from tests.load.page import slug
-from tests.support.judges.slow_phone import SLOW_3G, SLOWER, cost
+from tests.support.judges.pages.slow_phone import SLOW_3G, SLOWER, cost
 from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from deploy.services import ROOT
-from tests.support.judges import metrics
+from tests.support.judges.operations import metrics
 
 RULES = ROOT / "deploy/observability/alerts.yaml"
 RUNBOOK = ROOT / "deploy/RUNBOOK.md"

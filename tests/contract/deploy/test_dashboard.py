@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from deploy.observability import make_dashboard
-from tests.support.judges import metrics
+from tests.support.judges.operations import metrics
 
 PANELS: list[dict[str, Any]] = make_dashboard.dashboard()["panels"]
 VARIABLES = {"$__rate_interval": "5m", "$job": ".+"}

@@ -21,7 +21,7 @@ from deploy.rabbitmq import PrivateBroker
 from deploy.release.make_notice import dockerfile_of
 from deploy.services import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
-from tests.support.judges.kubectl import OVERLAYS, objects_of, of_kind
+from tests.support.judges.operations.kubectl import OVERLAYS, objects_of, of_kind
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESSES = ("serve", "background")

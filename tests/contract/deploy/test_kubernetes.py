@@ -17,8 +17,8 @@ import yaml
 from contracts.runtime.settings import WEB_PORTS, ServiceSettings
 from deploy.services import ROOT, SERVICES
 from services.notifications.channels.server import Server
-from tests.support.judges import metrics
-from tests.support.judges.kubectl import (
+from tests.support.judges.operations import metrics
+from tests.support.judges.operations.kubectl import (
     COMPLETE,
     KUBERNETES,
     OVERLAYS,

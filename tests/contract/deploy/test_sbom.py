@@ -39,7 +39,7 @@ def packages(made: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
 
 def faults(*bills: str) -> list[str | None]:
     """What the schema of the standard finds wrong with each."""
-    command = [sys.executable, "-m", "tests.support.judges.bill_judge"]
+    command = [sys.executable, "-m", "tests.support.judges.operations.bill_judge"]
     done = subprocess.run(command, input=json.dumps(bills), stdout=subprocess.PIPE, text=True, check=True)
     found: list[str | None] = json.loads(done.stdout)
     return found

@@ -1,6 +1,6 @@
 """docs/interface.md: every row of the specification has its operations and the tests that prove it, and the page says so.
 
-Whether these tests send what the row is about, the end of the run says: tests/support/judges/recording.py."""
+Whether these tests send what the row is about, the end of the run says: tests/support/judges/interfaces/recording.py."""
 
 import pytest
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.gateway.http.openapi import specification
-from tests.support.judges.openapi_linters import LINTERS, findings
+from tests.support.judges.interfaces.openapi_linters import LINTERS, findings
 
 SLOPPY: dict[str, Any] = {
     "openapi": "3.0.3",

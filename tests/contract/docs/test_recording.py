@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.make_interface import ROOT, Request
-from tests.support.judges import recording
+from tests.support.judges.interfaces import recording
 
 CONFTEST = """
 from docs import make_interface

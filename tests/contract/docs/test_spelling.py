@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.judges import spelling
+from tests.support.judges.words import spelling
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def test_every_word_is_one(unknown: dict[str, list[str]]) -> None:
     strange = {word: places[:3] for word, places in unknown.items() if word.lower() not in spelling.own_words()}
     assert not strange, (
         "Hunspell's British dictionary does not know these words. Mend them where they stand; a name or a term of the trade "
-        f"goes into {spelling.WORDS.name} beside tests/support/judges/spelling.py, in its place:\n{strange}"
+        f"goes into {spelling.WORDS.name} beside tests/support/judges/words/spelling.py, in its place:\n{strange}"
     )
 
 

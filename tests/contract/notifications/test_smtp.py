@@ -19,7 +19,7 @@ from services.notifications.channels.server import Server
 from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.sending import mime
 from services.notifications.sending.mime import Attachment, Envelope
-from tests.support.judges.mail_dkim import verdicts
+from tests.support.judges.mails.mail_dkim import verdicts
 from tests.support.servers.mail_server import CLOSE, HANG, MailServer, self_signed
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

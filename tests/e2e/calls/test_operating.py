@@ -16,7 +16,7 @@ from contracts.runtime.monitoring import build
 from deploy.command.environment import REQUIRED
 from deploy.observability import make_dashboard
 from deploy.services import ROOT, SERVICES
-from tests.support.judges import metrics
+from tests.support.judges.operations import metrics
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import completed
 from tests.support.services.suite import RunningSuite

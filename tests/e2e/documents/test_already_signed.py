@@ -7,7 +7,7 @@ from typing import Any
 import pikepdf
 
 from tests.support.files import pdf_files
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.material.agreement import agreement_pdf, sign
 from tests.support.material.outcomes import completed, fetched, pdf_signatures, pdf_text
 from tests.support.services.suite import RunningSuite

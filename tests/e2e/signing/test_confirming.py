@@ -16,7 +16,7 @@ from pyhanko.sign.validation import validate_pdf_signature
 from pyhanko_certvalidator import ValidationContext
 
 from deploy.providers.csc import Provider
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.material.outcomes import completed, fetched, pdf_signatures, pdf_text
 from tests.support.servers.csc_provider import running

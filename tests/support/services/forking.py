@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.log_pipe import LoggedProcess
-from tests.support.judges import spending
+from tests.support.judges.operations import spending
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = "TEMPLATE_PROCESSES"

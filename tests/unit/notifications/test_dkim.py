@@ -19,7 +19,7 @@ from services.notifications.channels import dkim_keys
 from services.notifications.channels.dkim_keys import BadKey, DkimKey, load, signed
 from services.notifications.sending.mime import Attachment, Envelope, build
 from services.notifications.settings import Settings
-from tests.support.judges.mail_dkim import verdicts
+from tests.support.judges.mails.mail_dkim import verdicts
 
 DOMAIN = "acme.example"
 

@@ -14,7 +14,7 @@ from contracts.languages.saying import messages
 from services.notifications.messages import composing
 from services.notifications.messages.composing import Mail
 from services.notifications.sending.phone_messages import invitation_text
-from tests.support.judges.marks import unmarked
+from tests.support.judges.words.marks import unmarked
 from tests.support.material.letters import (
     completion,
     decline,

@@ -31,7 +31,7 @@ from services.notifications import addresses, domain
 from services.notifications.domain import Letter
 from services.notifications.messages import composing
 from services.notifications.sending.mime import Envelope, build
-from tests.support.judges.mailboxes import mailboxes
+from tests.support.judges.mails.mailboxes import mailboxes
 from tests.support.material.letters import (
     completion,
     context,

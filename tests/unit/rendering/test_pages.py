@@ -15,7 +15,7 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.pages import MOST_PIXELS, draw_page
 from tests.support.files import pdf_files
 from tests.support.files.odd_files import ODD
-from tests.support.judges.pixels import compared
+from tests.support.judges.documents.pixels import compared
 from tests.support.rendering.drawing import area, blank_pdf, field_value, request, stored
 from tests.support.rendering.intake import take
 

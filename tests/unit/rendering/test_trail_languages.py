@@ -15,7 +15,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from services.rendering.jobs.paper import sheets
 from services.rendering.jobs.text.layout import Style
 from services.rendering.jobs.trail import audit_trail
-from tests.support.judges.marks import unmarked
+from tests.support.judges.words.marks import unmarked
 from tests.support.rendering.sealing import assert_clean, seal_request
 from tests.unit.rendering.test_audit_trail import made, words
 

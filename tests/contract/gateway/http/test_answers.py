@@ -17,7 +17,7 @@ from contracts.rpc.unchanged import state_of
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.http.edge import API_VERSION
 from services.gateway.http.openapi import specification
-from tests.support.judges.problem_details import RFC_9457
+from tests.support.judges.interfaces.problem_details import RFC_9457
 from tests.support.services.gateway import (
     ADMIN_KEY,
     RunningGateway,

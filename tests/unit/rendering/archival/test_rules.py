@@ -17,7 +17,7 @@ from services.rendering.jobs.intake.preparing import prepare
 from services.rendering.protocol import messages
 from tests.support.files import archival_files as files
 from tests.support.files import pdf_files
-from tests.support.judges.archival_rules import broken_rules, claimed
+from tests.support.judges.documents.archival_rules import broken_rules, claimed
 from tests.support.rendering.drawing import area, attachment, field_value, request, signature_png, stored
 from tests.support.rendering.intake import changed
 from tests.support.rendering.seals import finish, identity, text

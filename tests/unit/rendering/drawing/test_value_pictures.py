@@ -20,7 +20,7 @@ from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.previews.pages import draw_page
 from services.rendering.jobs.previews.values import draw_values
 from services.rendering.rules import domain
-from tests.support.judges.pixels import compared
+from tests.support.judges.documents.pixels import compared
 from tests.support.rendering.drawing import (
     area,
     attachment,

@@ -18,7 +18,7 @@ from services.rendering.jobs.reading.page_text import read_pages
 from services.rendering.protocol.messages import ReadPage
 from tests.support.files import pdf_files
 from tests.support.files.pdf_files import filled_rectangle, line
-from tests.support.judges.poppler_text import FoundWord, words_of
+from tests.support.judges.documents.poppler_text import FoundWord, words_of
 
 NEAR = 2.0
 TAGGED = """<html lang="de-AT"><body><h1>Rental agreement</h1><p>Between <b>Ann Ray</b> and the landlord, for ten years.</p>

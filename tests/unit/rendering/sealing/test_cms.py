@@ -10,7 +10,7 @@ from asn1crypto import cms as asn1_cms
 from asn1crypto import tsp
 
 from services.rendering.jobs.sealing import certificates, cms
-from tests.support.judges.openssl_cms import assert_cades
+from tests.support.judges.documents.openssl_cms import assert_cades
 
 CONTENT = b"what is signed" * 1000
 

@@ -14,7 +14,7 @@ from services.rendering.jobs.sealing.read_back import SealBroken
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
 from services.rendering.protocol.messages import Mechanism, Reserved, Signatory
 from tests.support.files.pdf_files import document, line, signed
-from tests.support.judges.openssl_cms import assert_cades
+from tests.support.judges.documents.openssl_cms import assert_cades
 from tests.support.rendering.providers.remote_keys import NOW, Issued, issue
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import reserved as reserved_file

@@ -17,7 +17,7 @@ from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.sealing import cms, reserving, signed_files, verify
 from tests.support.files.pdf_files import add_page, document, encrypted, field, line, saved, signed, stranger, with_form
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering.sealing import assert_sealed, pdf_text, pdfsig
 from tests.support.rendering.seals import NOW, finish, identity, sealed, text
 

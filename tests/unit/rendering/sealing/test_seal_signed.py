@@ -14,7 +14,7 @@ from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import read_back, reserving, signed_files, verify
 from tests.support.files.pdf_files import A4, LETTER, document, encrypted, field, line, saved, signed, with_form
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering import drawing
 from tests.support.rendering.sealing import assert_clean, pdf_text, pdfsig
 from tests.support.rendering.seals import NOW, finish, identity, text

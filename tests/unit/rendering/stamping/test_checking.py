@@ -18,7 +18,7 @@ from services.rendering.jobs.sealing.verify import verify
 from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
 from services.rendering.protocol.messages import Corners
 from tests.support.files.pdf_files import A4, document, encrypted, line, signed
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering.drawing import picture_of
 from tests.support.rendering.providers.stamps import COLOR, SERIAL, provider, stamped
 from tests.support.rendering.sealing import assert_clean, pdfsig

@@ -17,7 +17,7 @@ from services.rendering.children.renderer import Renderer
 from services.rendering.protocol.messages import Place, ValidationMaterial
 from services.rendering.rules.stamps import files_to_stamp
 from tests.support.files.pdf_files import A4, document, line, signed
-from tests.support.judges.strict_reader import judged
+from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering.drawing import area, field_value, signature_png
 from tests.support.rendering.providers.stamps import SERIAL, provider, stamped
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig, seal_request

@@ -14,7 +14,7 @@ from services.gateway.http.answers.accepted import prefers
 from services.gateway.http.answers.error_codes import MEANINGS
 from services.gateway.http.answers.problem_documents import ProblemDocuments, problem_document
 from services.gateway.http.openapi import specification
-from tests.support.judges.problem_details import RFC_9457
+from tests.support.judges.interfaces.problem_details import RFC_9457
 
 ID = "0198c0de-aaaa-7bbb-8ccc-0123456789ab"
 BASE = "https://sign.example.com"

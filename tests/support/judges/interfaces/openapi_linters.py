@@ -1,6 +1,6 @@
 """Judges of OpenAPI documents that we did not write: the linters of Redocly and Stoplight (Spectral), with their recommended rules.
 
-``deploy/local.py`` installs them from ``tests/support/judges/openapi``; which of their rules is off, and why, says ``lint.mjs``.
+``deploy/local.py`` installs them from ``tests/support/judges/interfaces/openapi``; which of their rules is off, and why, says ``lint.mjs``.
 """
 
 import json

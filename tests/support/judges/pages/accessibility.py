@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 _AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-"""``deploy/local.py`` installs it from ``tests/support/judges/axe``."""
+"""``deploy/local.py`` installs it from ``tests/support/judges/pages/axe``."""
 
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 ALL = (*WCAG, "best-practice")

@@ -12,7 +12,7 @@ from pathlib import Path
 from docs import refusals
 from services.gateway.http.openapi import specification
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 WORDS = Path(__file__).with_name("words.txt")
 PAGES = (
     "README.md",
