@@ -40,7 +40,7 @@ from tests.support.rendering.providers.confirming import (
 from tests.support.rendering.providers.provider_suite import mortal
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.seal_jobs import settings, told
-from tests.support.servers import csc_provider
+from tests.support.servers.providers import csc_provider
 from tests.support.services.migrated import migrated
 
 _STEPS = 400

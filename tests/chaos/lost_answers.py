@@ -38,7 +38,7 @@ from tests.support.rendering.providers.certificates_at_providers import RemoteKe
 from tests.support.rendering.providers.provider_suite import Suite, mortal, what_was_signed
 from tests.support.rendering.seal_jobs import order, told
 from tests.support.rendering.sealing import seal_request
-from tests.support.servers import csc_provider
+from tests.support.servers.providers import csc_provider
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
 

@@ -11,7 +11,7 @@ from deploy.services import SERVICES
 from tests.support.servers.collector import Collector
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.postgres import PrivatePostgres
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 from tests.support.services.suite import RunningSuite, start_suite
 
 ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)

@@ -15,7 +15,7 @@ from services.rendering.providers.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from tests.browser.conftest import DESKTOP, PHONE, Chromium, eventually
 from tests.browser.form.test_small_phone import SMALL
-from tests.support.servers.csc_provider import adapter, running
+from tests.support.servers.providers.csc_provider import adapter, running
 
 pytestmark = pytest.mark.browser
 

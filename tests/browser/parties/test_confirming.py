@@ -18,7 +18,7 @@ from tests.browser.form.test_small_phone import SMALL, WIDER
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.support.material.outcomes import completed
-from tests.support.servers.csc_provider import running
+from tests.support.servers.providers.csc_provider import running
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser

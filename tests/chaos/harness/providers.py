@@ -18,7 +18,7 @@ from services.rendering.models import CertsignJob, DutyStamp, StampedSeal
 from services.rendering.stamping.loops import LEASE
 from services.rendering.stamping.stages import SURELY_NOT
 from tests.support.rendering.providers.provider_suite import what_was_signed
-from tests.support.servers import csc_provider
+from tests.support.servers.providers import csc_provider
 
 LOST = 0.1
 _DEAD_AFTER = timedelta(minutes=1)

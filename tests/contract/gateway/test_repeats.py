@@ -16,9 +16,9 @@ from services.gateway.models import RepeatRow
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
 from tests.support.services.asgi import Answer, ask, scope
+from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.gateway import Services, answering, running_gateway
 from tests.support.services.migrated import migrated
-from tests.support.services.wall_clock import WallClock
 
 ANA = {"email": "ana@example.com", "role": "editor", "first_name": "Ana"}
 

@@ -52,8 +52,8 @@ from tests.support.rendering.providers.certificates_at_providers import root_of
 from tests.support.rendering.providers.provider_suite import what_was_signed
 from tests.support.rendering.providers.stamps import SERIAL, provider, stamped
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, seal_request
-from tests.support.servers import csc_provider
 from tests.support.servers.postgres import PrivatePostgres
+from tests.support.servers.providers import csc_provider
 from tests.support.services import processes
 from tests.support.services.suite import wait_until
 

@@ -47,7 +47,7 @@ from tests.support.rendering.seal_jobs import (
 from tests.support.rendering.sealing import assert_sealed, attachment, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.rendering.seals import chain_of_earlier_version, keys_in, public_half
 from tests.support.services import processes
-from tests.support.services.kernels import without_landlock
+from tests.support.services.circumstances.kernels import without_landlock
 from tests.support.services.suite import wait_until
 
 __all__ = ["blobs", "database", "keys", "workshop"]

@@ -26,7 +26,7 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import erasures
 from tests.support.rendering.seal_jobs import blobs, database, keys, order, settings, told, workshop
 from tests.support.rendering.sealing import seal_request
-from tests.support.servers.tsa import authority
+from tests.support.servers.providers.tsa import authority
 
 __all__ = ["blobs", "database", "keys", "workshop"]
 

@@ -23,8 +23,8 @@ from services.rendering.jobs.sealing import certificates
 from tests.support.servers.identity_provider import CLIENT, Provider
 from tests.support.servers.mail_server import HANG, MailServer
 from tests.support.servers.postgres import PrivatePostgres
+from tests.support.servers.providers.tsa import authority
 from tests.support.servers.receiver import Receiver
-from tests.support.servers.tsa import authority
 from tests.support.services import processes
 
 NO_BROKER = "amqp://guest:c4n4ry@127.0.0.1:1/"

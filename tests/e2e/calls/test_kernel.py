@@ -5,7 +5,7 @@ from pathlib import Path
 import requests
 
 from tests.support.material.agreement import agreement_pdf
-from tests.support.services.kernels import without_landlock
+from tests.support.services.circumstances.kernels import without_landlock
 from tests.support.services.suite import RunningSuite, start_suite
 
 

@@ -15,7 +15,7 @@ from tests.e2e.evidence.test_evidence import CHECKER, evidence, verify
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.material.outcomes import completed, events_of, fetched, pdf_signatures, pdf_text
 from tests.support.rendering.seals import keys_in, public_half
-from tests.support.servers.tsa import Authority
+from tests.support.servers.providers.tsa import Authority
 from tests.support.services.suite import RunningSuite, wait_until
 
 

@@ -15,7 +15,7 @@ from deploy.providers.faults import Fault
 from deploy.providers.stamp_issuer import StampIssuer
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.material.outcomes import completed, events_of, fetched, mail_text, mails_to
-from tests.support.servers.csc_provider import running
+from tests.support.servers.providers.csc_provider import running
 from tests.support.services.suite import RunningSuite, wait_until
 
 ADMIN = "admin@example.com"

@@ -19,7 +19,7 @@ from deploy.providers.csc import Provider
 from tests.support.judges.documents.strict_reader import judged
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.material.outcomes import completed, fetched, pdf_signatures, pdf_text
-from tests.support.servers.csc_provider import running
+from tests.support.servers.providers.csc_provider import running
 from tests.support.services.suite import RunningSuite, wait_until
 
 

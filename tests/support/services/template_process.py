@@ -152,7 +152,7 @@ def main(path: Path, run: int, kind: str) -> None:
     for module in _IMPORTS[kind]:
         importlib.import_module(module)
     if kind == "plain" and "LATE" in os.environ:
-        importlib.import_module("tests.support.services.lateness").make_late()
+        importlib.import_module("tests.support.services.circumstances.lateness").make_late()
     gc.collect()
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in every copy"

@@ -33,7 +33,7 @@ from services.rendering.children.pool import (
 from services.rendering.children.renderer import for_caller
 from services.rendering.children.turns import Turn, Turns
 from tests.support.rendering.rendering_tasks import BEGIN, Free, run
-from tests.support.services.kernels import without_landlock
+from tests.support.services.circumstances.kernels import without_landlock
 from tests.support.services.suite import wait_until
 
 TOP = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.runtime import clock
-from tests.support.services.wall_clock import WallClock
+from tests.support.services.circumstances.wall_clock import WallClock
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

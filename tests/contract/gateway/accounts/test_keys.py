@@ -25,10 +25,10 @@ from services.gateway.rights import EVERY_SCOPE, in_words
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
 from tests.support.services.asgi import Answer
+from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.gateway import answering, running_gateway, whole
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
-from tests.support.services.wall_clock import WallClock
 
 ALL = in_words(EVERY_SCOPE)
 

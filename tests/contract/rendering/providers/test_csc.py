@@ -25,7 +25,7 @@ from services.rendering.providers.breaker import breaker_of
 from services.rendering.providers.certsign import Credential, Grant, Pending
 from services.rendering.providers.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
-from tests.support.servers.csc_provider import LOOPBACK, adapter, running, settings
+from tests.support.servers.providers.csc_provider import LOOPBACK, adapter, running, settings
 
 RETURN = "http://localhost:9/s/slug/identity/return"
 BOTH = pytest.mark.parametrize("version", ["v1", "v2"])

@@ -18,7 +18,7 @@ from services.rendering.providers.failures import ProviderFailed
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import reserved
-from tests.support.servers.csc_dummy import EC, RSA, Dummy, csc_dummy
+from tests.support.servers.providers.csc_dummy import EC, RSA, Dummy, csc_dummy
 
 
 @pytest.fixture(scope="module")

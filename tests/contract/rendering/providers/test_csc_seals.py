@@ -29,7 +29,7 @@ from services.rendering.signatures.time_stamping import CertificateRevoked, Time
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import text
-from tests.support.servers.csc_provider import LOOPBACK, adapter, running
+from tests.support.servers.providers.csc_provider import LOOPBACK, adapter, running
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from services.rendering.providers.breaker import breaker_of
 from services.rendering.providers.certsign import Credential, Grant
 from services.rendering.providers.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
-from tests.support.servers.csc_provider import running
+from tests.support.servers.providers.csc_provider import running
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from services.rendering.providers.worker import WorkerProvider
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import text
-from tests.support.servers.softhsm import MODULE, PIN, OwnKey, certified, new_key, tokens
+from tests.support.servers.providers.softhsm import MODULE, PIN, OwnKey, certified, new_key, tokens
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLE = ROOT / "docs" / "examples" / "certsign_worker.py"

@@ -21,7 +21,7 @@ from services.rendering.stamping import orders
 from services.rendering.stamping.stages import Stage
 from tests.support.rendering.providers.stamp_orders import HERE, Office, settings
 from tests.support.rendering.seal_jobs import blobs, database
-from tests.support.servers.stamp_worker import MARK, StampWorkerServer, stamp_worker
+from tests.support.servers.providers.stamp_worker import MARK, StampWorkerServer, stamp_worker
 
 __all__ = ["blobs", "database"]
 

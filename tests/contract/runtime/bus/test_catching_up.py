@@ -27,8 +27,8 @@ from contracts.runtime.data.database import Database
 from services.webhooks import commands
 from services.webhooks.models import LoggedEvent
 from tests.support.material.telling import tell_everything
+from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.migrated import migrated
-from tests.support.services.wall_clock import WallClock
 
 SUBSCRIPTIONS = [FORM_VIEWED, FORM_COMPLETED]
 

@@ -26,10 +26,10 @@ from services.webhooks import queries
 from tests.support.material.submissions import Desk
 from tests.support.material.webhooks import ADMIN, envelope, record
 from tests.support.material.webhooks import database as webhooks
+from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
 from tests.support.services.suite import wait_until
-from tests.support.services.wall_clock import WallClock
 
 __all__ = ["webhooks"]
 

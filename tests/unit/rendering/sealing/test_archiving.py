@@ -22,7 +22,7 @@ from tests.support.files.pdf_files import document, line
 from tests.support.rendering.archives import judged
 from tests.support.rendering.sealing import assert_clean, pdfsig
 from tests.support.rendering.seals import identity, sealed
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 
 LOOPBACK = "127.0.0.0/8"
 

@@ -20,7 +20,7 @@ from services.rendering.signatures.time_stamping import CertificateRevoked, Time
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import identity
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 
 LOOPBACK = "127.0.0.0/8"
 

@@ -21,7 +21,7 @@ from services.rendering.settings import Settings
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.rendering.seals import NOW, finish, text
-from tests.support.servers.softhsm import MODULE, PIN, certified, new_key, tokens
+from tests.support.servers.providers.softhsm import MODULE, PIN, certified, new_key, tokens
 from tests.support.services.secret_settings import LINK_SECRET
 
 

@@ -43,7 +43,7 @@ from tests.support.files.pdf_files import (
 from tests.support.rendering.intake import take
 from tests.support.rendering.sealing import pdfsig
 from tests.support.rendering.seals import NOW, finish, identity, sealed, text
-from tests.support.servers.tsa import authority
+from tests.support.servers.providers.tsa import authority
 
 GOOD = sealed(document(line("Agreed: 100 EUR")))
 ANCHORS = [identity().encoded[-1]]

@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.material.agreement import sign
 from tests.support.services.suite import RunningSuite, wait_until
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+README = Path(__file__).resolve().parents[4] / "README.md"
 BLOCKS = re.compile(r"```sh\n(?P<call>(?:(?!```).)*?curl .*?)```\n```json\n(?P<answer>.*?)```", re.DOTALL)
 SAME = {"name", "role", "roles", "type", "required", "status", "sealing_status", "email", "values", "error", "code"}
 SAME |= {"details", "field", "reason"}

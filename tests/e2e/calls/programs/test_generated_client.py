@@ -19,7 +19,7 @@ from tests.support.files.docx_files import docx, paragraph
 from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROGRAM = ROOT / "tests" / "support" / "clients" / "generated_client"
 FREE = {
     *("FeedEventData", "Metadata", "MetadataInput", "StampDetails", "SubmissionEventData"),

@@ -11,7 +11,7 @@ import pytest
 from tests.support.clients import published
 from tests.support.services.suite import RunningSuite
 
-PAGE = Path(__file__).parents[3] / "docs" / "coming-from-docuseal.md"
+PAGE = Path(__file__).parents[4] / "docs" / "coming-from-docuseal.md"
 PROGRAMS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
 

@@ -34,7 +34,7 @@ from services.rendering.signatures.workshop import Workshop
 from tests.contract.conftest import on
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, work_on
 from tests.support.rendering.sealing import pdf_text, seal_request
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 
 __all__ = ["blobs", "database", "keys"]
 

@@ -15,8 +15,8 @@ from tests.chaos import confirmations
 from tests.support.rendering.providers.confirming import ConfirmSuite
 from tests.support.rendering.providers.provider_suite import KILLED
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
-from tests.support.servers import csc_provider
-from tests.support.servers.csc_provider import LOOPBACK
+from tests.support.servers.providers import csc_provider
+from tests.support.servers.providers.csc_provider import LOOPBACK
 
 __all__ = ["blobs", "database", "keys", "workshop"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.calls.test_published_clients import DECIDED, DOCX, HTML, PDF
+from tests.e2e.calls.programs.test_published_clients import DECIDED, DOCX, HTML, PDF
 from tests.support.clients import published
 from tests.support.clients.typescript import Declarations
 from tests.support.material.outcomes import fetched, pdf_text

@@ -16,8 +16,8 @@ from contracts.runtime.data.tables import runtime_metadata
 from contracts.runtime.worker import subscription
 from contracts.runtime.worker.subscription import Subscription
 from tests.support.services.specimens import contract
-from tests.unit.runtime import test_odd_headers
-from tests.unit.runtime.test_odd_headers import Slots
+from tests.unit.runtime.worker import test_odd_headers
+from tests.unit.runtime.worker.test_odd_headers import Slots
 
 EVENT = contract.NOTED
 QUEUE = topology.event_queue_name(EVENT, "specimen")

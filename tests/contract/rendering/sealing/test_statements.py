@@ -44,7 +44,7 @@ from tests.support.rendering.seal_jobs import (
     workshop,
 )
 from tests.support.rendering.sealing import BEGAN, EVENTS, seal_request, trail
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 
 __all__ = ["blobs", "database", "keys", "workshop"]
 

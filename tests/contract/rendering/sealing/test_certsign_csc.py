@@ -39,9 +39,10 @@ from tests.support.rendering.providers.provider_suite import KILLED, Suite, aske
 from tests.support.rendering.providers.stamp_orders import issuer, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdfsig, seal_request
-from tests.support.servers import csc_provider, tls_front
-from tests.support.servers.csc_provider import LOOPBACK
+from tests.support.servers import tls_front
 from tests.support.servers.postgres import PrivatePostgres
+from tests.support.servers.providers import csc_provider
+from tests.support.servers.providers.csc_provider import LOOPBACK
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until

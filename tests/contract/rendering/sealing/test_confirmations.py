@@ -58,10 +58,10 @@ from tests.support.rendering.providers.provider_suite import KILLED, Killed
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, told, workshop
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig
-from tests.support.servers import csc_provider
-from tests.support.servers.csc_dummy import RSA, csc_dummy
-from tests.support.servers.csc_provider import LOOPBACK
-from tests.support.servers.tsa import authority
+from tests.support.servers.providers import csc_provider
+from tests.support.servers.providers.csc_dummy import RSA, csc_dummy
+from tests.support.servers.providers.csc_provider import LOOPBACK
+from tests.support.servers.providers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["blobs", "database", "keys", "workshop"]

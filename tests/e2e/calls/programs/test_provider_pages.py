@@ -9,12 +9,12 @@ from typing import Any
 
 from deploy.providers.csc import Provider
 from deploy.providers.stamp_issuer import StampIssuer
-from tests.e2e.calls.test_readme import like
+from tests.e2e.calls.programs.test_readme import like
 from tests.support.material.agreement import sign
-from tests.support.servers.csc_provider import running
+from tests.support.servers.providers.csc_provider import running
 from tests.support.services.suite import RunningSuite, wait_until
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 BLOCK = re.compile(r"```(?:sh)?\n((?:(?!```).)*?\bcurl (?:(?!```).)*?)```", re.DOTALL)
 
 

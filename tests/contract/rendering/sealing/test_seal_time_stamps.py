@@ -28,7 +28,7 @@ from tests.support.rendering.seal_jobs import (
     work_on,
 )
 from tests.support.rendering.sealing import assert_sealed, pdf_text, seal_request
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers.tsa import Authority, authority
 
 __all__ = ["blobs", "database", "keys"]
 

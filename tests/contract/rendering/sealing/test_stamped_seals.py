@@ -44,7 +44,7 @@ from tests.support.rendering.providers.provider_suite import KILLED, Suite, kill
 from tests.support.rendering.providers.stamp_orders import issuer, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, told, workshop
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdf_text, pdfsig, seal_request
-from tests.support.servers.tsa import authority
+from tests.support.servers.providers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["blobs", "database", "issuer", "keys", "stamp_keys", "workshop"]

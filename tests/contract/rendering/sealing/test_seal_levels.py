@@ -34,9 +34,9 @@ from tests.support.rendering.providers.certificates_at_providers import RemoteKe
 from tests.support.rendering.providers.provider_suite import Suite
 from tests.support.rendering.seal_jobs import blobs, order, settings
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdfsig, seal_request
-from tests.support.servers import csc_provider
-from tests.support.servers.csc_provider import LOOPBACK
-from tests.support.servers.tsa import Authority, authority
+from tests.support.servers.providers import csc_provider
+from tests.support.servers.providers.csc_provider import LOOPBACK
+from tests.support.servers.providers.tsa import Authority, authority
 from tests.support.services.migrated import migrated
 
 __all__ = ["blobs"]
