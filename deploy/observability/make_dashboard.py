@@ -1,7 +1,8 @@
 """``python -m deploy.observability.make_dashboard``: write ``dashboard.json``, for Grafana 10 or later.
 
 The same program writes the same bytes. What stands in the file is made here and nowhere else; whoever wants another dashboard
-saves a copy in Grafana, or changes this. ``tests/contract/deploy/observability/test_dashboard.py`` has promtool read every query.
+saves a copy in Grafana, or changes this. ``tests/contract/deploy/observability/test_dashboard.py`` has promtool read every
+query.
 """
 
 import json

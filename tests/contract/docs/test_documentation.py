@@ -27,8 +27,8 @@ from contracts.rpc import events as event_calls  # noqa: F401 - they register
 from contracts.runtime.bus.marks import subscriptions_of
 from contracts.runtime.settings import ServiceSettings
 from contracts.types import Area, FieldContent, FieldType
-from docs import make_fields, make_signatures
-from docs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
+from docs.programs import make_fields, make_signatures
+from docs.programs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
 from services.gateway.http import errors
 from services.gateway.http.openapi import specification
 from services.rendering.jobs.docx import package, preparing
@@ -174,7 +174,7 @@ def test_every_event_has_somebody_who_takes_it() -> None:
 
 def test_every_type_of_field_and_every_attribute_of_a_tag_is_on_its_page() -> None:
     text = make_fields.PAGE.read_text()
-    assert text == make_fields.page(), "run python -m docs.make_fields"
+    assert text == make_fields.page(), "run python -m docs.programs.make_fields"
     assert set(first_column(text, "Type")) == {kind.value for kind in FieldType}
     assert set(first_column(text, "Attribute")) == {"type", "name", *grammar.ATTRIBUTES}
     shown = {f"{make_fields._folder(one)}/{one.file}" for one in SPECIMENS}
@@ -189,7 +189,7 @@ def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
     now = make_fields.picture(one)
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(6))
-    assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.make_fields"  # type: ignore[misc]
+    assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.programs.make_fields"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("one", WAYS, ids=lambda one: one.tag)
@@ -245,7 +245,7 @@ def test_everything_that_is_said_of_tags_and_fields_is_explained() -> None:
 
 
 def test_every_hand_of_typed_signatures_is_on_its_page() -> None:
-    assert make_signatures.PAGE.read_text() == make_signatures.page(), "run python -m docs.make_signatures"
+    assert make_signatures.PAGE.read_text() == make_signatures.page(), "run python -m docs.programs.make_signatures"
     assert {font for one in make_signatures.SPECIMENS for font in make_signatures.used(one.name)} >= set(HANDS)
     there = {path.stem for path in make_signatures.FOLDER.iterdir()}
     assert there == {make_signatures.STYLED, *(one.file for one in make_signatures.SPECIMENS)}
@@ -257,7 +257,7 @@ def test_the_pictures_of_typed_signatures_are_what_comes_out(one: make_signature
     now = (make_signatures.picture(one) if one else make_signatures.styles()).convert("L")
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(2))
-    assert changed.getextrema()[1] < 40, "run python -m docs.make_signatures"  # type: ignore[operator]
+    assert changed.getextrema()[1] < 40, "run python -m docs.programs.make_signatures"  # type: ignore[operator]
 
 
 def test_the_runbook_names_every_metric_and_no_other() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_interface import functions
+from docs.programs.make_interface import functions
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "faults.md"

@@ -4,13 +4,13 @@ import json
 import re
 
 from contracts.fields.formulas import grammar
-from docs import make_formulas
+from docs.programs import make_formulas
 from services.gateway.http.openapi import specification
 
 
 def test_the_tables_are_those_of_the_code() -> None:
     page = make_formulas.PAGE.read_text()
-    assert make_formulas.with_tables(page) == page, "python -m docs.make_formulas"
+    assert make_formulas.with_tables(page) == page, "python -m docs.programs.make_formulas"
 
 
 def test_every_formula_on_the_page_is_one() -> None:

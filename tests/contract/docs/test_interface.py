@@ -4,8 +4,8 @@ Whether these tests send what the row is about, the end of the run says: tests/s
 
 import pytest
 
-from docs import make_interface
-from docs.make_interface import Request, Row
+from docs.programs import make_interface
+from docs.programs.make_interface import Request, Row
 
 ROWS = make_interface.rows()
 TEST = "tests/e2e/sending/test_submitters.py::test_completed_by_the_api"
@@ -13,7 +13,7 @@ TEST = "tests/e2e/sending/test_submitters.py::test_completed_by_the_api"
 
 def test_the_page_is_what_the_list_says() -> None:
     made = make_interface.page()
-    assert make_interface.PAGE.read_text() == made, "make it anew: .venv/bin/python -m docs.make_interface"
+    assert make_interface.PAGE.read_text() == made, "make it anew: .venv/bin/python -m docs.programs.make_interface"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

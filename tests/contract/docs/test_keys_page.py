@@ -4,7 +4,7 @@ import json
 import re
 
 from contracts.types import Role
-from docs import make_keys
+from docs.programs import make_keys
 from services.gateway.http.openapi import schemas, specification
 from services.gateway.rights import Scope
 
@@ -14,7 +14,7 @@ OPERATIONS = {operation.id: operation for operation in specification.operations(
 
 def test_the_table_is_that_of_the_interface() -> None:
     page = make_keys.PAGE.read_text()
-    assert make_keys.with_table(page) == page, "python -m docs.make_keys"
+    assert make_keys.with_table(page) == page, "python -m docs.programs.make_keys"
 
 
 def test_every_operation_with_a_key_is_in_the_table_once() -> None:

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from docs import map as picture
+from docs.programs import map as picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -14,7 +14,7 @@ def imports(**found: str) -> picture.Imports:
 
 
 def test_the_picture_is_current() -> None:
-    """Drawn anew by ``python -m docs.map``; a circle could not be drawn."""
+    """Drawn anew by ``python -m docs.programs.map``; a circle could not be drawn."""
     assert picture.FILE.read_text() == picture.drawn()
 
 

@@ -8,7 +8,7 @@ from deploy.services import ROOT
 
 _NAMED = re.compile(r"(?<![\w/.<>*{$-])([\w-]+(?:/[\w.-]+)*\.py)\b(?![/\w*<{(-])")
 _MADE_UP = {"tests/e2e/test_x.py"}
-"""Stands for any test, in the examples of ``docs.make_interface`` and ``tests.support.judges.interfaces.recording``."""
+"""Stands for any test, in the examples of ``docs.programs.make_interface`` and ``tests.support.judges.interfaces.recording``."""
 
 
 def test_every_module_that_is_named_is_there() -> None:

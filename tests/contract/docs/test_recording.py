@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_interface import ROOT, Request
+from docs.programs.make_interface import ROOT, Request
 from tests.support.judges.interfaces import recording
 
 CONFTEST = """
 from docs import make_interface
-from docs.make_interface import Row
+from docs.programs.make_interface import Row
 from tests.support.judges import recording
 
 def row(key, *tests, operations=("submitters.update",)):

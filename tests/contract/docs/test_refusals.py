@@ -4,8 +4,9 @@ from collections import Counter
 
 import pytest
 
-from docs import make_errors, refusals, sentences
-from docs.refusals import Code, Refusal
+from docs.programs import make_errors
+from docs.wording import refusals, sentences
+from docs.wording.refusals import Code, Refusal
 from services.gateway.http.answers import error_codes
 from services.gateway.http.openapi import specification
 
@@ -46,7 +47,7 @@ def test_the_meanings_of_the_codes_are_in_plain_english() -> None:
 
 
 def test_the_page_is_made_of_the_code() -> None:
-    assert make_errors.PAGE.read_text() == make_errors.page(), "run python -m docs.make_errors"
+    assert make_errors.PAGE.read_text() == make_errors.page(), "run python -m docs.programs.make_errors"
 
 
 def test_every_sentence_is_below_one_heading(told: tuple[Refusal, ...]) -> None:

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl, quote
 
 import pytest
 
-from docs import make_interface
-from docs.make_interface import Request
+from docs.programs import make_interface
+from docs.programs.make_interface import Request
 from tests.support.services import asgi
 
 _HEAD = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")

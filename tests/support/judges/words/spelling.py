@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from docs import refusals
+from docs.wording import refusals
 from services.gateway.http.openapi import specification
 
 ROOT = Path(__file__).parents[4]

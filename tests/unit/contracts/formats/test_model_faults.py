@@ -9,7 +9,7 @@ import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from contracts.formats.model_faults import reason_of
-from docs import sentences
+from docs.wording import sentences
 
 
 class Colour(enum.Enum):

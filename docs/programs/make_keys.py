@@ -1,4 +1,7 @@
-"""Write the table of scopes in docs/keys.md: ``python -m docs.make_keys``. Which operation needs which is in openapi.yaml."""
+"""Write the table of scopes in docs/keys.md: ``python -m docs.programs.make_keys``.
+
+Which operation needs which is in openapi.yaml.
+"""
 
 from pathlib import Path
 
@@ -7,7 +10,7 @@ from services.gateway.http.openapi import specification
 from services.gateway.http.openapi.specification import ANY_SCOPE, Operation
 from services.gateway.rights import Scope
 
-PAGE = Path(__file__).parent / "keys.md"
+PAGE = Path(__file__).parents[1] / "keys.md"
 BEGINNING, END = "<!-- scopes -->\n", "<!-- /scopes -->\n"
 MEANINGS = {
     Scope.READ: "look at templates, submissions, documents, evidence and events; open links in events; merge and verify files",

@@ -1,6 +1,6 @@
 """Makes docs/signatures.md with docs/signatures/*.png: the font of each letter of a typed signature, and the styles.
 
-.venv/bin/python -m docs.make_signatures
+.venv/bin/python -m docs.programs.make_signatures
 """
 
 import io
@@ -13,15 +13,15 @@ from services.rendering.jobs.drawing.signature_image import draw_signature, draw
 from services.rendering.jobs.text.fonts import HANDS, SCRIPT_FAMILY, Face
 from services.rendering.jobs.text.shaping import paragraphs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE, FOLDER = ROOT / "docs" / "signatures.md", ROOT / "docs" / "signatures"
 HIGH, WIDE, GREYS = 56, 460, 16
 HEAD = """# Typed signatures
 
-Made by `python -m docs.make_signatures`; each picture is the real output. A signature that is typed is written as from a hand:
-in the first of these fonts that has all of its letters. When none has, each word is written in the first that has all of
-the word; what is in none of them is drawn in Noto's upright or italic letters. The fonts are in `services/rendering/fonts`
-(SIL Open Font License), but for Noto Nastaliq, which is Debian's.
+Made by `python -m docs.programs.make_signatures`; each picture is the real output. A signature that is typed is written as
+from a hand: in the first of these fonts that has all of its letters. When none has, each word is written in the first
+that has all of the word; what is in none of them is drawn in Noto's upright or italic letters. The fonts are in
+`services/rendering/fonts` (SIL Open Font License), but for Noto Nastaliq, which is Debian's.
 
 """
 

@@ -1,5 +1,5 @@
-"""Write the tables in docs/formulas.md: ``python -m docs.make_formulas``. The functions are those of the code, the examples are
-the cases on which server and signing page are tested."""
+"""Write the tables in docs/formulas.md: ``python -m docs.programs.make_formulas``. The functions are those of
+the code, the examples are the cases on which server and signing page are tested."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 
 from contracts.fields.formulas.functions import FUNCTIONS
 
-PAGE = Path(__file__).parent / "formulas.md"
-CASES = Path(__file__).parent.parent / "tests" / "support" / "formulas" / "cases.json"
+PAGE = Path(__file__).parents[1] / "formulas.md"
+CASES = Path(__file__).parents[2] / "tests" / "support" / "formulas" / "cases.json"
 TABLES = ("functions", "cases")
 
 

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/detection.md, in docs/pictures: ``python -m docs.make_detection``.
+"""Make the pictures of docs/detection.md, in docs/pictures: ``python -m docs.programs.make_detection``.
 
 They are what a program gets: pages of forms that the tests make, with the proposals drawn over them."""
 
@@ -15,7 +15,7 @@ from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.jobs.previews.pages import draw_page
 from tests.support.files.plain_forms import WORDINGS, drawn_agreement, laid_out_agreement
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parents[1] / "pictures"
 WIDTH, SHOWN = 1000, 0.66
 QUALITY = 80
 

@@ -1,4 +1,4 @@
-"""Write the table of languages in docs/languages.md: ``python -m docs.make_languages``.
+"""Write the table of languages in docs/languages.md: ``python -m docs.programs.make_languages``.
 
 ``pictures FOLDER TAG…`` draws the pages of each language on a phone and on a laptop instead, to be looked at for words that are
 cut."""
@@ -10,7 +10,7 @@ from contracts.languages.choosing import SOURCE, languages
 from contracts.languages.formatting import name_of
 from contracts.languages.saying import language_for
 
-PAGE = Path(__file__).parent / "languages.md"
+PAGE = Path(__file__).parents[1] / "languages.md"
 BEGINNING, END = "<!-- languages -->\n", "<!-- /languages -->\n"
 SIZES = ((1280, 800), (320, 640))
 

@@ -1,6 +1,6 @@
 """Makes docs/sealed.png, the picture in the README, from what `make demo` left in var/demo/results.
 
-make demo && .venv/bin/python -m docs.make_picture        (needs chromium and poppler-utils)
+make demo && .venv/bin/python -m docs.programs.make_picture        (needs chromium and poppler-utils)
 """
 
 import base64
@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "var" / "demo" / "results"
 TARGET = ROOT / "docs" / "sealed.png"
 

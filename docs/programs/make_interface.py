@@ -1,6 +1,6 @@
 """Makes docs/interface.md: each row of the interface specification, the operations that serve it, the tests that prove it.
 
-.venv/bin/python -m docs.make_interface
+.venv/bin/python -m docs.programs.make_interface
 
 The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
 row nobody can find by reading: it is named by hand. What a machine can tell is checked: that each test is there
@@ -20,15 +20,15 @@ import yaml
 
 from services.gateway.http.openapi import specification
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"
 GENERATED = {"test_generated_calls.py", "test_role_matrix.py", "test_hostile_json.py", "test_openapi.py"}
 HEAD = """# The interface specification, row by row
 
-Made by `python -m docs.make_interface` from `docs/interface_rows.yaml`, which says how a row is added. A row's tests fail when
-what it says is not so: when its key is ignored, or its default is another. Besides, every operation is called by
-`tests/e2e/calls/test_generated_calls.py` (calls made from the document),
+Made by `python -m docs.programs.make_interface` from `docs/interface_rows.yaml`, which says how a row is added. A row's
+tests fail when what it says is not so: when its key is ignored, or its default is another. Besides, every operation is
+called by `tests/e2e/calls/test_generated_calls.py` (calls made from the document),
 `tests/e2e/account/test_role_matrix.py` (every role; own, shared and foreign records) and
 `tests/contract/gateway/http/test_hostile_json.py`.
 """

@@ -1,7 +1,7 @@
 """Makes docs/fields.md with docs/fields/*.png: every type of field and every attribute of a tag, in the document, as the field
 that it becomes, and in the sealed file. Every picture is the real output.
 
-.venv/bin/python -m docs.make_fields
+.venv/bin/python -m docs.programs.make_fields
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from contracts.fields import values as rules
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize
-from docs.field_specimens import (
+from docs.programs.field_specimens import (
     ATTRIBUTES,
     LEFT_OUT,
     NO_TAGS,
@@ -44,7 +44,7 @@ from services.rendering.jobs.text.layout import Style, draw, layout
 from services.submissions.rules.values import filling
 from services.templates.rules.domain import DocumentFields, Limits, define
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE, FOLDER = ROOT / "docs" / "fields.md", ROOT / "docs" / "fields"
 
 WIDTH, HEIGHT = 595.0, 842.0
@@ -59,8 +59,8 @@ NAME = "Ana Kowalska"
 DOCUMENT = "document"
 HEAD = """# Fields
 
-Made by `python -m docs.make_fields` from `docs/field_specimens.py`. Each picture has three parts: the tag in the document, the
-field that it becomes, and the sealed file.
+Made by `python -m docs.programs.make_fields` from `docs/programs/field_specimens.py`. Each picture has
+three parts: the tag in the document, the field that it becomes, and the sealed file.
 
 ## Three ways to make a field
 

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/signing.md, in docs/pictures: ``python -m docs.make_signing``.
+"""Make the pictures of docs/signing.md, in docs/pictures: ``python -m docs.programs.make_signing``.
 
 It starts a suite by itself; with ``WARM_SUITE=<folder>`` it takes one that runs."""
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parents[1] / "pictures"
 PHONE, LAPTOP = (390, 844), (1280, 800)
 QUALITY = 72
 FULL = 880

@@ -1,4 +1,4 @@
-"""Find every sentence with which something is refused, in the code itself: ``python -m docs.refusals`` prints them.
+"""Find every sentence with which something is refused, in the code itself: ``python -m docs.wording.refusals`` prints them.
 
 A refusal is written as text in one place and told in another: as an argument of an exception, as the ``reason`` of a detail,
 as what a rule returns. This follows the syntax trees back from where refusals are told (``ServiceError``, ``Problems.add``,
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = ("/migrations/", "/worker/lock", "contracts/schemas_record")
 _TEXTS = ("message", "reason", "text", "sentence", "problem", "refusal", "why")
 """What a parameter of an exception is called that is its sentence."""

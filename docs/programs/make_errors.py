@@ -1,4 +1,4 @@
-"""Write docs/error-sentences.md, every sentence with which something is refused: ``python -m docs.make_errors``."""
+"""Write docs/error-sentences.md, every sentence with which something is refused: ``python -m docs.programs.make_errors``."""
 
 import re
 from collections.abc import Iterable
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contracts.errors import STATUS
-from docs import refusals
-from docs.refusals import Refusal
+from docs.wording import refusals
+from docs.wording.refusals import Refusal
 
-PAGE = Path(__file__).parent / "error-sentences.md"
+PAGE = Path(__file__).parents[1] / "error-sentences.md"
 _NOT_TOLD = frozenset(
     {"Confirmation", "Notice", "SignatureText", "Meaning", "Candidate", "Span", "StuckRow", "JobFailed"}
 )
@@ -120,7 +120,7 @@ _HEAD = """\
 # Every sentence
 
 What [errors.md](errors.md) says of codes, this page says of sentences: find here the one that you got. It is made of the code
-by `python -m docs.make_errors`, which follows every literal to where it is told (`docs/refusals.py`).
+by `python -m docs.programs.make_errors`, which follows every literal to where it is told (`docs/wording/refusals.py`).
 
 `‹name›` stands for what is filled in. A sentence that begins with a small letter is a *reason*: it continues the name of the
 field at fault, and stands in `details[].reason`; in `error` the name stands before it. Where no field is named below, it is
