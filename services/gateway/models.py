@@ -89,7 +89,8 @@ class AccountRow(Base):
 class RepeatRow(Base):
     """An Idempotency-Key (see ``repeats``): whose, what was asked under it, and the first answer, sealed.
 
-    ``answer`` is null while the request is under way, or when its process died.
+    ``answer`` is null while the request is under way, or when its process died. ``ignored`` are the keys of the request that
+    were ignored, sealed too; null where there were none.
     """
 
     __tablename__ = "repeats"
@@ -100,6 +101,7 @@ class RepeatRow(Base):
     request_id: Mapped[str] = mapped_column(sa.Text)
     answer: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
     claimed_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    ignored: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
 
 
 class PreparedRow(Base):

@@ -166,10 +166,12 @@ def test_a_clock_that_is_put_forward_makes_no_key_older(gateway: Gateway, monkey
 
 
 def test_what_is_kept_cannot_be_read(gateway: Gateway) -> None:
-    user = send(gateway, "POST", "/users", {**ANA, "password": "a long secret"}, "the key itself").json()
+    body = {**ANA, "password": "a long secret", "pasword": "x"}
+    user = send(gateway, "POST", "/users", body, "the key itself").json()
     (row,) = rows(gateway)
-    kept = str(vars(row)).encode() + (row.answer or b"")
-    for secret in (user["api_key"], "ana@example.com", "a long secret", "the key itself"):
+    assert row.ignored is not None
+    kept = str(vars(row)).encode() + (row.answer or b"") + row.ignored
+    for secret in (user["api_key"], "ana@example.com", "a long secret", "pasword", "the key itself"):
         assert secret.encode() not in kept
     with pytest.raises(Exception, match="cannot be read"):
         gateway.context.keys.open_answer(row.answer or b"", "another request")

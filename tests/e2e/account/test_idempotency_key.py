@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -135,3 +136,46 @@ def test_a_signer_s_file_is_attached_once(suite: RunningSuite, template: dict[st
     assert attach(ink("blue")).status_code == 409
     stranger = suite.api("POST", "/submissions", new_submission(template, "b@example.com"))[0]
     assert attach(ink("black"), stranger["slug"]).json()["uuid"] != first.json()["uuid"]
+
+
+def reversed_keys(value: Any) -> Any:
+    """The same JSON, with the keys of each object in the other order."""
+    if isinstance(value, dict):
+        return {key: reversed_keys(value[key]) for key in reversed(value)}
+    return [reversed_keys(each) for each in value] if isinstance(value, list) else value
+
+
+def of_the_answer(answer: requests.Response) -> dict[str, str]:
+    """The headers that belong to the answer, and not to the moment at which it is sent."""
+    at_the_time = ("date", "x-request-id", "ratelimit", "ratelimit-policy")
+    return {name: value for name, value in answer.headers.items() if name.lower() not in at_the_time}
+
+
+def test_the_answer_comes_again_with_all_of_its_headers(suite: RunningSuite, template: dict[str, Any]) -> None:
+    """Byte for byte, with what was ignored in the order of the first request, whatever the order of the second."""
+    submission = {
+        **new_submission(template, "a@example.com"),
+        "send_email": False,
+        "emial": "x",
+        "expires": {"at": "y"},
+    }
+    settings = {"template_id": template["id"], "send_email": False, "labell": "June", "rte": 5}
+    rows = b"Seller.email,Seller.name\nb@example.com,Bo\n"
+
+    def created(body: Any, key: str) -> requests.Response:
+        return suite.call("POST", "/submissions/init", body, headers={"Idempotency-Key": key})
+
+    def uploaded(body: Any, key: str) -> requests.Response:
+        parts = {"settings": (None, json.dumps(body)), "rows": ("rows.csv", rows)}
+        return suite.call("POST", "/submissions/batch", files=parts, headers={"Idempotency-Key": key})
+
+    for send, body, status, ignored in (
+        (created, submission, 200, "emial, expires"),
+        (uploaded, settings, 202, "settings.labell, settings.rte"),
+    ):
+        key = uuid.uuid4().hex
+        first, again = send(body, key), send(reversed_keys(body), key)
+        assert (first.status_code, first.headers["X-Ignored-Keys"]) == (status, ignored), first.text
+        assert again.status_code == status
+        assert of_the_answer(again) == of_the_answer(first)
+        assert again.content == first.content

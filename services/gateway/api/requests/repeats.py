@@ -10,6 +10,9 @@ one transaction with its answer (``own_change``).
 
 A refusal is not kept: nothing happened, and the mistake may be corrected under the same key. Answers hold API keys and
 people's data: they are sealed, and gone after a day.
+
+With an answer the keys of the body are kept that were ignored: they are told in a header and among its warnings, in the order
+in which they were found first. All other headers that belong to the answer are made of it, and so come again.
 """
 
 import hashlib
@@ -46,6 +49,14 @@ class RequestIdentity:
     fingerprint: str
 
 
+@dataclass(frozen=True)
+class KeptAnswer:
+    """An answer as it is kept, and the keys of the request that were ignored (None: there were none); both sealed."""
+
+    answer: bytes
+    ignored: bytes | None
+
+
 async def once(
     context: GatewayContext, exchange: Exchange, caller: str, content: Any, work: Callable[[], Awaitable[Any]]
 ) -> Any:
@@ -58,9 +69,9 @@ async def once(
     ring, database = context.keys, context.database
     known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, [exchange.operation, content])
     identity = await context.in_thread(database.read, claimed_as, known_as) if len(known_as) > 1 else known_as[0]
-    claim, sealed = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
-    if sealed is not None:
-        return orjson.loads(ring.open_answer(sealed, claim.request_id))
+    claim, kept = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
+    if kept is not None:
+        return _repeated(ring, claim, exchange, kept)
     exchange.claim = claim
     try:
         answer = await work()
@@ -68,7 +79,7 @@ async def once(
         if claim.fresh and error.code not in _OUTCOME_UNKNOWN:
             await context.in_thread(database.write, release_key, claim)
         raise
-    await context.in_thread(database.write, remember_answer, claim, _sealed(ring, claim, answer))
+    await context.in_thread(database.write, remember_answer, claim, _sealed(ring, claim, exchange, answer))
     return answer
 
 
@@ -87,9 +98,9 @@ async def own_change(
             return present(command(session, *arguments))
         row = session.scalars(for_update(sa.select(RepeatRow).where(_is(claim)))).one_or_none()
         if row is not None and row.answer is not None:
-            return orjson.loads(ring.open_answer(row.answer, claim.request_id))
+            return _repeated(ring, claim, exchange, KeptAnswer(row.answer, row.ignored))
         answer = present(command(session, *arguments))
-        remember_answer(session, claim, _sealed(ring, claim, answer))
+        remember_answer(session, claim, _sealed(ring, claim, exchange, answer))
         return answer
 
     return await context.in_thread(context.database.write, change)
@@ -99,8 +110,8 @@ async def amend(context: GatewayContext, exchange: Exchange, answer: Any) -> Any
     """Keep ``answer`` in place of that of ``own_change``, with what was found out after it. Whoever is killed before leaves
     that one."""
     if (claim := exchange.claim) is not None:
-        sealed = _sealed(context.keys, claim, answer)
-        known = sa.update(RepeatRow).where(_is(claim)).values(answer=sealed)
+        kept = _sealed(context.keys, claim, exchange, answer)
+        known = sa.update(RepeatRow).where(_is(claim)).values(answer=kept.answer)
         await context.in_thread(context.database.write, lambda session: session.execute(known) and None)
     return answer
 
@@ -144,8 +155,8 @@ def oldest_kept() -> datetime:
 
 def claim_key(
     session: Session, identity: RequestIdentity, now: datetime, oldest: datetime
-) -> tuple[Claim, bytes | None]:
-    """The claim of the key, fresh or that of an earlier request, and the answer when there is one (sealed). What was claimed
+) -> tuple[Claim, KeptAnswer | None]:
+    """The claim of the key, fresh or that of an earlier request, and the answer when there is one. What was claimed
     until ``oldest`` is claimed anew."""
     fresh = Claim(
         identity.caller, identity.key_hash, identity.fingerprint, str(uuid.uuid4()), claimed_at=now, fresh=True
@@ -157,7 +168,8 @@ def claim_key(
     if row is None:
         raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended. Try again.")
     if row.claimed_at <= oldest:
-        row.fingerprint, row.request_id, row.answer, row.claimed_at = fresh.fingerprint, fresh.request_id, None, now
+        row.fingerprint, row.request_id, row.claimed_at = fresh.fingerprint, fresh.request_id, now
+        row.answer = row.ignored = None
         return fresh, None
     if row.fingerprint != identity.fingerprint:
         raise ServiceError(
@@ -165,14 +177,15 @@ def claim_key(
             "This Idempotency-Key was used for another request in the last 24 hours. Use a new key for a new request.",
         )
     earlier = Claim(row.caller, row.key_hash, row.fingerprint, row.request_id, row.claimed_at, fresh=False)
-    return earlier, row.answer
+    return earlier, None if row.answer is None else KeptAnswer(row.answer, row.ignored)
 
 
-def remember_answer(session: Session, claim: Claim, sealed: bytes) -> None:
+def remember_answer(session: Session, claim: Claim, kept: KeptAnswer) -> None:
     """Keep the answer. A claim that another request released when it was refused is made again."""
     unanswered = sa.update(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None))
-    if session.execute(unanswered.values(answer=sealed)).rowcount == 0:  # type: ignore[attr-defined]
-        _inserted(session, claim, sealed)
+    filled_in = unanswered.values(answer=kept.answer, ignored=kept.ignored)
+    if session.execute(filled_in).rowcount == 0:  # type: ignore[attr-defined]
+        _inserted(session, claim, kept)
 
 
 def release_key(session: Session, claim: Claim) -> None:
@@ -194,7 +207,7 @@ def _is(claim: Claim) -> sa.ColumnElement[bool]:
     )
 
 
-def _inserted(session: Session, claim: Claim, sealed: bytes | None) -> bool:
+def _inserted(session: Session, claim: Claim, kept: KeptAnswer | None) -> bool:
     """False when the key is claimed. A claim under way elsewhere is waited for."""
     row = {
         "caller": claim.caller,
@@ -202,11 +215,20 @@ def _inserted(session: Session, claim: Claim, sealed: bytes | None) -> bool:
         "fingerprint": claim.fingerprint,
         "request_id": claim.request_id,
         "claimed_at": claim.claimed_at,
-        "answer": sealed,
+        "answer": kept.answer if kept else None,
+        "ignored": kept.ignored if kept else None,
     }
     statement = insert_into(session, RepeatRow).values(**row).on_conflict_do_nothing().returning(RepeatRow.caller)
     return session.execute(statement).first() is not None
 
 
-def _sealed(ring: KeyRing, claim: Claim, answer: Any) -> bytes:
-    return ring.seal_answer(orjson.dumps(answer), claim.request_id)
+def _sealed(ring: KeyRing, claim: Claim, exchange: Exchange, answer: Any) -> KeptAnswer:
+    ignored = ring.seal_answer(orjson.dumps(exchange.ignored), claim.request_id) if exchange.ignored else None
+    return KeptAnswer(ring.seal_answer(orjson.dumps(answer), claim.request_id), ignored)
+
+
+def _repeated(ring: KeyRing, claim: Claim, exchange: Exchange, kept: KeptAnswer) -> Any:
+    """Return the answer, and have it told again what was ignored then."""
+    if kept.ignored is not None:
+        exchange.ignored = orjson.loads(ring.open_answer(kept.ignored, claim.request_id))
+    return orjson.loads(ring.open_answer(kept.answer, claim.request_id))
