@@ -1,5 +1,6 @@
 """Documents of a template or submission as services hand them on; nothing here is public."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
@@ -38,3 +39,22 @@ class StoredDocument(Tolerant):
     signed: bool = False
     docx: DocxSource | None = None
     conditions: list[Condition] = Field(default_factory=list)
+
+
+def pages_before(documents: Sequence[StoredDocument]) -> dict[str, int]:
+    """Return how many pages come before each document, by its uuid, when the pages of all are counted through."""
+    before, pages = {}, 0
+    for document in documents:
+        before[document.uuid] = pages
+        pages += len(document.pages)
+    return before
+
+
+def page_of_all(documents: Sequence[StoredDocument], page: int) -> tuple[StoredDocument, int] | None:
+    """Return the document that ``page`` is in, from 1 and counted through all documents, and its number there; None where there
+    are not so many."""
+    before = pages_before(documents)
+    for document in documents:
+        if 1 <= (number := page - before[document.uuid]) <= len(document.pages):
+            return document, number
+    return None

@@ -1,6 +1,7 @@
 """Entrypoints: contract in, one call, contract out."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from contracts import events
@@ -22,6 +23,17 @@ from services.notifications.sending.mails import forget_files
 from services.notifications.settings import Settings
 
 
+@dataclass(frozen=True)
+class _About:
+    """Which submission a mail is about, and whether it is of test mode, for mails without a ``MailContext``."""
+
+    submission_id: int | None = None
+    test: bool = False
+
+
+_NOTHING = _About()
+
+
 @operated
 @tells_events
 class NotificationsService:
@@ -31,71 +43,47 @@ class NotificationsService:
     @subscribes(events.INVITATION_DUE)
     def on_invitation_due(self, envelope: Envelope, data: events.InvitationDue) -> None:
         mails = composing.invitations(data)
-        self._accept(
-            "invitation_due", envelope, mails, data.context.submission_id, data.invitation_id, data.context.test
-        )
+        self._accept("invitation_due", envelope, mails, data.context, data.invitation_id)
 
     @subscribes(events.REMINDER_DUE)
     def on_reminder_due(self, envelope: Envelope, data: events.ReminderDue) -> None:
-        self._accept(
-            "reminder_due", envelope, composing.reminders(data), data.context.submission_id, test=data.context.test
-        )
+        self._accept("reminder_due", envelope, composing.reminders(data), data.context)
 
     @subscribes(events.SENT_COPY_MAILS_DUE)
     def on_sent_copy_mails_due(self, envelope: Envelope, data: events.SentCopyMails) -> None:
         mails = composing.sent_copies(data, self.context.settings.mail_attachment_bytes)
-        self._accept("sent_copy_mails_due", envelope, mails, data.context.submission_id, test=data.context.test)
+        self._accept("sent_copy_mails_due", envelope, mails, data.context)
 
     @subscribes(events.COMPLETION_MAILS_DUE)
     def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
         mails = composing.completions(data, self.context.settings.mail_attachment_bytes)
-        self._accept("completion_mails_due", envelope, mails, data.context.submission_id, test=data.context.test)
+        self._accept("completion_mails_due", envelope, mails, data.context)
 
     @subscribes(events.DECLINE_MAIL_DUE)
     def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
-        self._accept(
-            "decline_mail_due", envelope, composing.declines(data), data.context.submission_id, test=data.context.test
-        )
+        self._accept("decline_mail_due", envelope, composing.declines(data), data.context)
 
     @subscribes(events.WRONG_RECIPIENT_MAIL_DUE)
     def on_wrong_recipient_mail_due(self, envelope: Envelope, data: events.WrongRecipientMail) -> None:
         mails = composing.wrong_recipients(envelope.id, data)
-        self._accept("wrong_recipient_mail_due", envelope, mails, data.context.submission_id, test=data.context.test)
+        self._accept("wrong_recipient_mail_due", envelope, mails, data.context)
 
     @subscribes(events.DELEGATED_MAIL_DUE)
     def on_delegated_mail_due(self, envelope: Envelope, data: events.DelegatedMail) -> None:
         mails = composing.delegations(envelope.id, data)
-        self._accept("delegated_mail_due", envelope, mails, data.context.submission_id, test=data.context.test)
+        self._accept("delegated_mail_due", envelope, mails, data.context)
 
     @subscribes(events.RETURNED_MAIL_DUE)
     def on_returned_mail_due(self, envelope: Envelope, data: events.ReturnedMail) -> None:
-        self._accept(
-            "returned_mail_due",
-            envelope,
-            composing.returns(envelope.id, data),
-            data.context.submission_id,
-            test=data.context.test,
-        )
+        self._accept("returned_mail_due", envelope, composing.returns(envelope.id, data), data.context)
 
     @subscribes(events.LINK_MAIL_DUE)
     def on_link_mail_due(self, envelope: Envelope, data: events.LinkMail) -> None:
-        self._accept(
-            "link_mail_due",
-            envelope,
-            composing.links(envelope.id, data),
-            data.context.submission_id,
-            test=data.context.test,
-        )
+        self._accept("link_mail_due", envelope, composing.links(envelope.id, data), data.context)
 
     @subscribes(events.QUESTION_MAIL_DUE)
     def on_question_mail_due(self, envelope: Envelope, data: events.QuestionMail) -> None:
-        self._accept(
-            "question_mail_due",
-            envelope,
-            composing.questions(envelope.id, data),
-            data.context.submission_id,
-            test=data.context.test,
-        )
+        self._accept("question_mail_due", envelope, composing.questions(envelope.id, data), data.context)
 
     @subscribes(events.LINK_REPLACED)
     def on_link_replaced(self, envelope: Envelope, data: events.LinkReplaced) -> None:
@@ -107,7 +95,7 @@ class NotificationsService:
             self.context.database.write(phone_messages.accept_code, envelope.id, data, now())
             return
         mails = composing.one_time_codes(data, self.context.settings.link_secret.get_secret_value())
-        self._accept("code_due", envelope, mails, data.submission_id, test=data.test)
+        self._accept("code_due", envelope, mails, data)
 
     @subscribes(events.SMS_DUE)
     def on_sms_due(self, envelope: Envelope, data: events.SmsDue) -> None:
@@ -117,13 +105,13 @@ class NotificationsService:
     @subscribes(events.WEBHOOK_DISABLED)
     def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
         mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)
-        self._accept("webhook_disabled", envelope, mails, test=data.test)
+        self._accept("webhook_disabled", envelope, mails, _About(test=data.test))
 
     @subscribes(events.PROVIDER_PROBLEM_DUE)
     def on_provider_problem_due(self, envelope: Envelope, data: events.ProviderProblem) -> None:
         base_url = self.context.settings.base_url
         mails = composing.provider_problems(data, self._admins(), envelope.occurred_at, base_url)
-        self._accept("provider_problem_due", envelope, mails, data.submission_id)
+        self._accept("provider_problem_due", envelope, mails, _About(data.submission_id))
 
     @subscribes(events.STAMP_BALANCE_LOW)
     def on_stamp_balance_low(self, envelope: Envelope, data: events.StampBalanceLow) -> None:
@@ -195,10 +183,10 @@ class NotificationsService:
         handler: str,
         envelope: Envelope,
         mails: Sequence[Mail],
-        submission_id: int | None = None,
+        about: events.MailContext | events.CodeDue | _About = _NOTHING,
         invitation_id: str | None = None,
-        test: bool = False,
     ) -> None:
+        """Take the mails up, once for each event; ``about`` says which submission they are about, and whether of test mode."""
         settings = self.context.settings
         self.context.database.write(
             commands.accept,
@@ -208,8 +196,8 @@ class NotificationsService:
             now(),
             sender=settings.sender,
             kept_in_folder=settings.server is None,
-            submission_id=submission_id,
+            submission_id=about.submission_id,
             invitation_id=invitation_id,
             resend_after=timedelta(seconds=settings.mail_resend_seconds),
-            test=test,
+            test=about.test,
         )

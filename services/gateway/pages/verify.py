@@ -20,11 +20,12 @@ from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.monitoring import observe
 from services.gateway.http import page_bodies
-from services.gateway.http.client_address import Network, client_address
+from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import content_disposition, file_headers
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.turns import Turns
+from services.gateway.pages.answering.visitor import address
 
 log = observe.logger(__name__)
 
@@ -225,7 +226,6 @@ def _refused(context: PagesContext, error: ServiceError, about: str, typed: str 
 
 def _visitor(trusted: list[Network]) -> str:
     """Return the visitor who is counted: an address, of IPv6 the network that one household has."""
-    request = flask.request
-    address = client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted) or ""
-    parsed = ip_address(address) if address else None
-    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else address
+    own = address(trusted) or ""
+    parsed = ip_address(own) if own else None
+    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else own

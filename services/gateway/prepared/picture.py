@@ -11,6 +11,7 @@ from contracts.fields import boxes
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.rendering import FillRequest
 from contracts.runtime.data.blobstore import BlobStore
+from contracts.stored_documents import page_of_all
 from contracts.types import FieldDefinition
 
 WIDTH = 1000
@@ -28,21 +29,18 @@ def picture(
 ) -> bytes:
     """Draw ``page``, from 1 and counted through all documents, as a PNG, with what is filled in and frames around the
     ``fields`` that are not; nothing is kept. Raises ServiceError("invalid") where there are not so many."""
-    number = page
-    for document in filled.documents:
-        if number <= len(document.pages):
-            break
-        number -= len(document.pages)
-    else:
+    found = page_of_all(filled.documents, page)
+    if found is None:
         count = sum(len(document.pages) for document in filled.documents)
         raise invalid(f"page must be from 1 to {count}", "page", f"must be from 1 to {count}")
+    document, number = found
     parties = list(dict.fromkeys(field.submitter_uuid for field in fields))
     given = {entry.field.uuid for entry in filled.values}
-    found = boxes.field_boxes(fields, parties, document.uuid, filled.documents[0].uuid, given)
+    placed = boxes.field_boxes(fields, parties, document.uuid, filled.documents[0].uuid, given)
     order = rendering.FillCopy(**{**dict(filled), "mark": _MARK}, document=document.uuid)
     copy = call(rendering.FILL_COPY, order)
     try:
-        on_page = [box for box in found if box.page == number]
+        on_page = [box for box in placed if box.page == number]
         drawing = rendering.DrawPage(file=copy, page=number, width=width, boxes=on_page, keep=False)
         drawn = call(rendering.DRAW_PAGE, drawing)
         try:

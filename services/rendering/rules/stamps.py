@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from contracts.fields.kinds import WITHOUT_CONTENT
 from contracts.providers import StampPosition, StampTarget
 from contracts.rpc.rendering import ConfirmationOrder, FieldValue, FillRequest, SealRequest
-from contracts.stored_documents import StoredDocument
+from contracts.stored_documents import StoredDocument, pages_before
 from contracts.types import Area, FieldDefinition, FieldType, PageSize
 from services.rendering.rules.free_places import Rectangle, at, is_within, overlap
 
@@ -93,15 +93,6 @@ def may_certify(request: FillRequest) -> bool:
     stamped = request.dutystamp is not None and "documents" in request.dutystamp.targets
     by_provider = request.certsign is not None or bool(request.confirmations)
     return request.account.with_certification and not stamped and not by_provider
-
-
-def pages_before(documents: Sequence[StoredDocument]) -> dict[str, int]:
-    """Return how many pages of the combined file come before each document, by its uuid."""
-    before, pages = {}, 0
-    for document in documents:
-        before[document.uuid] = pages
-        pages += len(document.pages)
-    return before
 
 
 def _wish(position: StampPosition, document: StoredDocument, before: int) -> StampWish:

@@ -29,7 +29,7 @@ from services.notifications.service import NotificationsService
 from services.rendering.models import SealJob
 from services.webhooks.models import Delivery, Webhook
 from tests.contract.deploy.test_stuck import LONG_AGO, inserted
-from tests.support.services.migrated import migrated
+from tests.support.services.migrated import migrated_database
 
 WELL = Pong(ready=True)
 LADDER = (1.0, 5.0)
@@ -37,14 +37,7 @@ LADDER = (1.0, 5.0)
 
 @pytest.fixture
 def mails(database_url: str) -> Iterator[Database]:
-    yield from opened("notifications", database_url)
-
-
-def opened(service: str, url: str) -> Iterator[Database]:
-    migrated(service, url)
-    database = Database(url, pool_size=1)
-    yield database
-    database.dispose()
+    yield from migrated_database("notifications", database_url)
 
 
 def act(database: Database, service: str = "notifications", **order: Any) -> rpc.Done:
@@ -144,7 +137,7 @@ def test_a_mail_that_is_given_up_is_told_to_have_failed(mails: Database) -> None
 
 
 def test_a_delivery_that_is_given_up_lets_the_next_one_go(database_url: str) -> None:
-    for database in opened("webhooks", database_url):
+    for database in migrated_database("webhooks", database_url):
         webhook = inserted(database, Webhook)
         common = {"webhook_id": webhook, "stream": "1 submission:1", "next_attempt_at": now() + timedelta(hours=1)}
         failing = inserted(database, Delivery, **common, position=1, state="due", attempts=4, last_error="500")
@@ -158,7 +151,7 @@ def test_a_delivery_that_is_given_up_lets_the_next_one_go(database_url: str) -> 
 
 
 def test_a_seal_is_not_given_up_by_hand(tmp_path: Path) -> None:
-    for database in opened("rendering", f"sqlite:///{tmp_path}/rendering.sqlite"):
+    for database in migrated_database("rendering", f"sqlite:///{tmp_path}/rendering.sqlite"):
         job = inserted(database, SealJob, submission_id=1, state="due", attempts=3, last_error="no key")
         refused = refusal(database, "rendering", action="give_up", work="seal_jobs", key=job)
         assert refused == ("conflict", "seal_jobs of rendering are not given up by hand")
@@ -204,7 +197,7 @@ def test_parked_events_are_read_and_handed_back_one_by_one(
     broker: PrivateBroker, tmp_path: Path, parking: tuple[Any, str]
 ) -> None:
     channel, queue = parking
-    for database in opened("notifications", f"sqlite:///{tmp_path}/notifications.sqlite"):
+    for database in migrated_database("notifications", f"sqlite:///{tmp_path}/notifications.sqlite"):
         asked = service(broker, database)
         assert [(one.queue, one.count) for one in asked.look_around(rpc.LookAround()).parked] == [(queue, 3)]
         read = asked.read_parked(rpc.ReadParked(queue=queue)).events
@@ -238,7 +231,7 @@ def test_no_queue_but_one_s_own_parking_queues(broker: PrivateBroker, queue: str
 
 
 def test_a_broker_that_is_away_hides_only_what_is_parked(broker: PrivateBroker, tmp_path: Path) -> None:
-    for database in opened("notifications", f"sqlite:///{tmp_path}/notifications.sqlite"):
+    for database in migrated_database("notifications", f"sqlite:///{tmp_path}/notifications.sqlite"):
         given_up_mail(database)
         found = service(broker, database, "amqp://guest:guest@127.0.0.1:1/").look_around(rpc.LookAround())
         assert [one.work for one in found.stuck] == ["mails"]

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import psycopg
 import sqlalchemy as sa
 
 from contracts.runtime import migrations
+from contracts.runtime.data.database import Database
 from tests.support.servers.postgres import BINARIES
 
 
@@ -23,6 +25,14 @@ def migrated(service: str, database_url: str) -> None:
         Path(url.database).write_bytes(_sqlite_file(service))
     else:
         migrations.upgrade(service, database_url)
+
+
+def migrated_database(service: str, url: str) -> Iterator[Database]:
+    """The same database, open, for a fixture or for the one pass of a loop."""
+    migrated(service, url)
+    database = Database(url, pool_size=1)
+    yield database
+    database.dispose()
 
 
 def _migrate_postgresql(service: str, url: sa.URL) -> None:

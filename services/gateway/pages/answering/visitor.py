@@ -26,10 +26,16 @@ def visit(slug: str, trusted: Sequence[Network], time_zone: object = None, shown
         "slug": slug,
         **({"proofs": passed} if passed else {}),
         **({"shown": shown[:SHOWN_LENGTH]} if isinstance(shown, str) else {}),
-        "ip": client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted),
+        "ip": address(trusted),
         "user_agent": _printable(request.headers.get("User-Agent", ""))[:USER_AGENT_LENGTH] or None,
         "time_zone": known_time_zone(time_zone),
     }
+
+
+def address(trusted: Sequence[Network]) -> str | None:
+    """Return the address that the request came from, which nobody can make up."""
+    request = flask.request
+    return client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted)
 
 
 def proofs() -> list[str]:

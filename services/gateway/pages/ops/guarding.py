@@ -6,7 +6,6 @@ import flask
 
 from contracts.errors import ServiceError
 from services.gateway.accounts.operators import OperatorSession
-from services.gateway.http.client_address import Network, client_address
 from services.gateway.pages.answering.context import PagesContext
 
 POLICY = (
@@ -60,11 +59,6 @@ def check_form(context: PagesContext, session: OperatorSession) -> None:
     check_origin(context)
     if not session.is_of(flask.request.form.get(FORM, "")):
         raise ServiceError("forbidden", "This form is not one of this session: open the page again.")
-
-
-def address(trusted: list[Network]) -> str | None:
-    """The address that the request came from, which nobody can make up."""
-    return client_address(flask.request.remote_addr, flask.request.headers.get("X-Forwarded-For", ""), trusted)
 
 
 def guarded(page: str, status: int = 200) -> flask.Response:

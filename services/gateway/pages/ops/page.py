@@ -18,6 +18,7 @@ from contracts.runtime import stuck
 from contracts.runtime.monitoring import observe
 from services.gateway.accounts.operators import Operators, OperatorSession
 from services.gateway.http.client_address import Network
+from services.gateway.pages.answering import visitor
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.ops import guarding, looking, words
@@ -80,7 +81,7 @@ def _sessions(blueprint: flask.Blueprint, context: PagesContext, operators: Oper
     def sign_in() -> flask.Response:
         _must_be_expected(operators)
         guarding.check_origin(context, demanded=False)
-        address = guarding.address(trusted)
+        address = visitor.address(trusted)
         try:
             pace.count(address or "")
             session = operators.begin(flask.request.form.get("key", "").strip(), address)
@@ -100,7 +101,7 @@ def _sessions(blueprint: flask.Blueprint, context: PagesContext, operators: Oper
     def sign_out() -> flask.Response:
         session = guarding.current(context)
         guarding.check_form(context, session)
-        operators.end(session, guarding.address(trusted))
+        operators.end(session, visitor.address(trusted))
         answer = _to(context, "/sign-in")
         guarding.forget(answer, context)
         return answer
@@ -149,7 +150,7 @@ def _acting(blueprint: flask.Blueprint, context: PagesContext, operators: Operat
             order = _order(flask.request.form.get)
         except ServiceError as refused:
             return _refused(session, refused)
-        doing = operators.doing(session, guarding.address(trusted), order.action, order.subject)
+        doing = operators.doing(session, visitor.address(trusted), order.action, order.subject)
         try:
             outcome = _carried_out(context, session, order)
         except ServiceError as refused:

@@ -19,7 +19,7 @@ from services.submissions.reading import stored_files as of_submissions
 from services.templates import stored_files as of_templates
 from services.templates.models import DocumentRow, Folder, TemplateRow
 from tests.contract.deploy.test_stuck import inserted
-from tests.support.services.migrated import migrated
+from tests.support.services.migrated import migrated_database
 
 DAY = timedelta(days=1)
 _sizes = iter(range(1, 1000))
@@ -27,14 +27,7 @@ _sizes = iter(range(1, 1000))
 
 @pytest.fixture
 def submissions(database_url: str) -> Iterator[Database]:
-    yield from opened("submissions", database_url)
-
-
-def opened(service: str, url: str) -> Iterator[Database]:
-    migrated(service, url)
-    database = Database(url, pool_size=1)
-    yield database
-    database.dispose()
+    yield from migrated_database("submissions", database_url)
 
 
 def ref(size: int, key: str = "") -> dict[str, Any]:
@@ -55,7 +48,7 @@ def submission(database: Database, days: float, template_id: int | None = None, 
 
 
 def test_templates_by_folder(database_url: str) -> None:
-    for database in opened("templates", database_url):
+    for database in migrated_database("templates", database_url):
         for name, days, sizes in (("Sales", 1, (100, 20)), ("Sales", 400, (3, 4)), ("Law / NDA", 40, (7, 0))):
             known = database.read(lambda session, name=name: session.scalar(sa.select(Folder.id).filter_by(name=name)))
             folder = known or inserted(database, Folder, name=name)

@@ -9,7 +9,6 @@ from contracts.providers import CertsignOrder, DutystampOrder, StampPosition, St
 from contracts.rpc.rendering import FieldValue, FillRequest, PartySummary, SealRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, Box, PageSize
-from services.rendering.rules import stamps
 from services.rendering.rules.stamps import StampWish, files_to_stamp, may_certify, problems
 from tests.support.rendering.drawing import blob, field_value
 
@@ -271,7 +270,3 @@ def test_who_completed_at_no_known_time_signed_first() -> None:
     ]
     (file, _) = files_to_stamp(request(order(), *values, parties=parties))
     assert [one.page for one in file.anchors] == [3, 1, 2]
-
-
-def test_what_lies_before_a_document_in_the_combined_file() -> None:
-    assert stamps.pages_before([paper("a", 3), paper("b", 2), paper("c")]) == {"a": 0, "b": 3, "c": 5}
