@@ -71,7 +71,7 @@ def seen_as(page: Page, size: dict[str, int], scheme: str = "light") -> None:
 
 def walked(tour: Tour, open_page: OpenPage, watch: Watch, tag: str) -> Iterator[tuple[Page, str]]:
     """Each state of the tour, on a large screen; whoever changes the screen need not put it back."""
-    watch.expected += ["404", "410", "503"]  # a service that is busy: the page asks again
+    watch.expected += ["401", "404", "410", "503"]  # a wrong key; a service that is busy: the page asks again
     page = open_page("/verify", DESKTOP)
     for state in tour.walk(page, tag):
         yield page, state
@@ -160,7 +160,7 @@ def told(page: Page) -> str:
 
 TREE = Path(__file__).parent / "form" / "recorded_tree.txt"
 CHANCE = (
-    r"\b[0-9a-f]{64}\b|(\w{4}-){4}\w{4}|http://localhost\S+|(?<=definition: )\"\d+\"|\d+:\d\d(\s[AP]M)?"
+    r"\b[0-9a-f]{64}\b|(?<=API key is )\w+|(?<=Template )\d+|(?<=It is submission )\d+|(\w{4}-){4}\w{4}|http://localhost\S+|(?<=definition: )\"\d+\"|\d+:\d\d(\s[AP]M)?"
     r"|\b(\d+ )?[A-Z][a-z]+( \d+,)? \d{4},?( at)?\s[\d:]+(\s[AP]M)?\s[A-Z]+"
 )
 

@@ -19,6 +19,8 @@ from weasyprint import HTML
 from contracts.runtime.clock import now
 from contracts.types import iso
 from tests.browser.forms import field, invite, template
+from tests.support.clients.agents import python_agent
+from tests.support.clients.keys import new_key
 from tests.support.material.outcomes import completed, fetched, mail_text, mails_to
 from tests.support.rendering.drawing import signature_png
 from tests.support.servers.identity_provider import ProviderProcess
@@ -142,6 +144,7 @@ class Tour:
             suite, in_a_room, "First", "Second", order="preserved", preferences={"in_person": True}
         )
         self._sign(self._in_person["slug"])
+        self._to_prepare = template(suite, field("Aa"), name="Lease")
         self.shared = suite.api("PUT", f"/templates/{plain}", {"shared_link": True})["slug"]
         self.submission = completed(suite, self._ended["completed"]["submission_id"])
         self._file = fetched(self.submission["documents"][0]["url"])
@@ -261,6 +264,7 @@ class Tour:
         page.goto(f"{base}/e/{self.submission['slug']}")
         yield "submission"
         yield from self._sender(page)
+        yield from self._prepared(page)
         page.goto(f"{base}/s/nothing")
         yield "gone"
         page.goto(f"{base}/")
@@ -338,6 +342,49 @@ class Tour:
         page.locator(".progress__parties").wait_for()
         page.locator(".progress__history summary").click()
         yield "submission read"
+
+    def _prepared(self, page: Page) -> Iterator[str]:
+        """What an agent has prepared: a key is asked for, and one refused; then it is shown, refused, and another one sent."""
+        own = new_key(self.suite, "send")["api_key"]
+        refused, sent = self._confirmations(2)
+        self._show_key(page, refused, "x" * 43, "key")
+        page.locator("#key-problem").wait_for()
+        yield "prepared"
+        self._show_key(page, refused, own, "confirm")
+        yield "prepared shown"
+        page.locator("#refuse").click()
+        page.locator("main[data-step=withdrawn]").wait_for()
+        yield "prepared and refused"
+        self._show_key(page, sent, own, "confirm")
+        page.locator("#confirm").click()
+        page.locator("main[data-step=sent]").wait_for()
+        yield "prepared and sent"
+
+    def _confirmations(self, count: int) -> list[str]:
+        """The links on which a person confirms what an agent has prepared."""
+        person = {"role": "Signer", "email": "a@example.com", "name": "Ann Ray", "values": {"Aa": "Bb"}}
+        message = {"subject": "Lease", "body": "The rent is due"}
+        key, urls = new_key(self.suite, "read")["api_key"], []
+        with python_agent(self.suite.base_url, key, name="tour") as agent:
+            for _ in range(count):
+                said = {"submitters": [person], "message": message, "expire_at": iso(now() + timedelta(days=30))}
+                made = agent.call("prepare_submission", template_id=self._to_prepare, **said)["structuredContent"]
+                asked = agent.call("send_submission", prepared_id=made["prepared_id"])["structuredContent"]
+                urls.append(str(asked["confirmation_url"]))
+        return urls
+
+    def _show_key(self, page: Page, url: str, key: str, step: str) -> None:
+        """Have the page of what is prepared shown to a key. A service that is busy does not answer: one asks again."""
+        steps = page.locator(f"main[data-step={step}], main[data-step=refused]")
+        for _ in range(5):
+            page.goto(url)
+            page.locator("#api_key").fill(key)
+            with page.expect_navigation():
+                page.locator("#key-form .button--main").click()
+            steps.wait_for()
+            if page.locator(f"main[data-step={step}]").count():
+                return
+        raise AssertionError(page.locator("main").inner_text())
 
     def _document(self, page: Page) -> Iterator[str]:
         """Find, the pages in small, the view that flows."""

@@ -3,39 +3,40 @@
 The link is no secret from the agent: it was given it. So whoever opens it is told nothing before they have shown a key of their
 own, and a key that the agent uses confirms nothing (``prepared.rules``). What is confirmed is what was shown: the page has a
 proof, sealed here, of whose key it was and of what it showed.
+
+It is in the reader's language, as are all pages for people who send or sign.
 """
 
 import base64
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import flask
 import orjson
 
 from contracts.errors import ServiceError, not_found
-from contracts.languages.formatting import moment
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.clock import now
 from contracts.types import Actor
-from services.gateway.http.client_address import Network, client_address
+from services.gateway.http.client_address import Network
 from services.gateway.models import PreparedRow
+from services.gateway.pages.answering import refusals
 from services.gateway.pages.answering.context import Holders, PagesContext
 from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.visitor import address
+from services.gateway.pages.texts import for_reader
 from services.gateway.prepared import rows
 from services.gateway.prepared.picture import picture
 from services.gateway.prepared.rules import NOUN, check_confirming
 from services.gateway.rights import CallersKey
 
+SECTION = "prepared"
 SHOWN = timedelta(minutes=15)
 """For which what the page shows can be confirmed without showing the key again."""
 _BURST, _PER_SECOND = 20, 0.5
-_COPIES = {
-    "cc_sent": "at once",
-    "cc_completed": "when everybody has completed",
-    "bcc_completed": "when everybody has completed",
-}
+_COPIES = {"cc_sent": "copy.now", "cc_completed": "copy.completed", "bcc_completed": "copy.completed"}
 
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
@@ -49,40 +50,40 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("")
     def shown(token: str) -> str | tuple[str, int]:
-        pace.count(_address(trusted) or "")
+        pace.count(address(trusted) or "")
         holders = _holders(context)
         row = holders.prepared.find(token)
         api_key = flask.request.form.get("api_key", "").strip()
         try:
-            actor, key = holders.caller(api_key, _address(trusted))
+            actor, key = holders.caller(api_key, address(trusted))
             _check(holders, row, actor, key)
         except ServiceError as error:
             if error.code == "not_found":
                 raise
-            return _render("key", problem=error.message), error.status
+            return _render("key", problem=_refusal(error)), error.status
         return _shown(context, row, actor, key)
 
     @blueprint.post("/confirm")
     def confirm(token: str) -> str | tuple[str, int]:
         holders = _holders(context)
         row = holders.prepared.find(token)
-        actor = _proved(holders, row, _address(trusted))
+        actor = _proved(holders, row, address(trusted))
         try:
             with acting_for(f"user/{actor.user_id}"):
                 submission_id = holders.prepared.send(row, actor)
         except ServiceError as error:
-            return _render("refused", problem=error.message), error.status
+            return _refused(error)
         return _render("sent", submission_id=submission_id)
 
     @blueprint.post("/refuse")
     def refuse(token: str) -> str | tuple[str, int]:
         holders = _holders(context)
         row = holders.prepared.find(token)
-        _proved(holders, row, _address(trusted))
+        _proved(holders, row, address(trusted))
         try:
             holders.prepared.refuse(row)
         except ServiceError as error:
-            return _render("refused", problem=error.message), error.status
+            return _refused(error)
         return _render("withdrawn")
 
     return blueprint
@@ -97,44 +98,42 @@ def _shown(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
         command = holders.prepared.command(row).model_copy(update={"actor": actor})
         with acting_for(f"user/{actor.user_id}"):
             found: rpc.PreparedSubmission = context.bus.call(rpc.PREPARE, command)
-            if found.digest != row.digest or found.filled is None:
-                reason = found.tried.problems[0]["reason"] if found.tried.problems else ""
-                return _render("refused", problem=_stale(found, row, reason)), 409
+            if found.digest != row.digest:
+                raise rows.ended(rows.CHANGED)
+            if found.filled is None:
+                return _render("refused", problem=_would_be_refused(found)), 409
             drawn = picture(context.bus.call, context.blobs, found.filled, found.tried.fields, 1)
     except ServiceError as error:
-        return _render("refused", problem=error.message), error.status
-
-    def told(when: datetime) -> str:
-        return moment(when, "en", command.account.time_zone)
-
+        return _refused(error)
     return _render(
         "confirm",
         agent=row.agent,
         key_id=row.key_id,
         command=command,
         found=found,
-        copies=[(address, _COPIES[kind]) for kind, address in found.copies.items()],
+        copies=[(_COPIES[kind], told) for kind, told in found.copies.items()],
         values=_values(command),
         variables=[(name, _said(value)) for name, value in command.variables.items()],
         picture="data:image/png;base64," + base64.b64encode(drawn).decode(),
         pages=sum(len(document.pages) for document in found.filled.documents),
         proof=_proof(holders, row, key),
-        until=told(row.expires_at),
-        told=told,
+        until=row.expires_at,
         digest=row.digest,
+        test_mode=command.actor.test,
     )
 
 
-def _stale(found: rpc.PreparedSubmission, row: PreparedRow, reason: str) -> str:
-    if found.digest != row.digest:
-        return "The template has been changed since this submission was prepared: have it prepared again"
-    return f"It would be refused now: {reason}"
+def _would_be_refused(found: rpc.PreparedSubmission) -> str:
+    """Say why what was right when it was prepared is not any more."""
+    reason = found.tried.problems[0]["reason"] if found.tried.problems else ""
+    said = refusals.in_language(reason, for_reader(refusals.SECTION)) or reason
+    return for_reader(SECTION)("refused.now", reason=said)
 
 
 def _values(command: rpc.CreateSubmission) -> list[tuple[str, str, str]]:
     """List what is filled in already: role, field, value."""
     return [
-        (submitter.role or f"submitter {number}", str(name), _said(value))
+        (submitter.role or for_reader(SECTION)("person", number=number), str(name), _said(value))
         for number, submitter in enumerate(command.submitters, start=1)
         for name, value in submitter.values.items()
     ]
@@ -174,16 +173,20 @@ def _bound_to(row: PreparedRow) -> str:
     return f"confirmation/{row.id}"
 
 
-def _address(trusted: list[Network]) -> str | None:
-    request = flask.request
-    return client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted)
-
-
 def _holders(context: PagesContext) -> Holders:
     if context.holders is None:
         raise not_found(NOUN)
     return context.holders
 
 
+def _refused(error: ServiceError) -> tuple[str, int]:
+    return _render("refused", problem=_refusal(error)), error.status
+
+
+def _refusal(error: ServiceError) -> str:
+    """Return the sentence in the reader's language."""
+    return refusals.translated(error.message, error.details, for_reader(refusals.SECTION))[0]
+
+
 def _render(step: str, **values: Any) -> str:
-    return flask.render_template("prepared.html", step=step, **values)
+    return flask.render_template("prepared.html", step=step, words=for_reader(SECTION), **values)

@@ -1,6 +1,7 @@
 """The rows of prepared submissions, each function within a transaction."""
 
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -71,10 +72,15 @@ def claim(session: Session, row_id: str, sender: bytes, now: datetime) -> Prepar
 def check_open(row: PreparedRow, now: datetime) -> None:
     """Raises ServiceError("conflict") when it can be sent no more."""
     if row.ended is not None:
-        raise ServiceError("conflict", _ENDS[row.ended])
+        raise ended(row.ended)
     over = row.expires_at if row.confirmed_at is None else row.confirmed_at + RESUMED
     if over <= now:
         raise ServiceError("conflict", "This submission was not confirmed in time: have it prepared again.")
+
+
+def ended(why: str) -> ServiceError:
+    """Return the refusal of what has ended."""
+    return ServiceError("conflict", _ENDS[why])
 
 
 def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
@@ -86,9 +92,10 @@ def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
         raise ServiceError("conflict", "The key that this submission was prepared with is no longer good.")
 
 
-def finish(session: Session, row_id: str, submission_id: int) -> None:
-    """Note which submission it has become."""
-    _locked(session, row_id).submission_id = submission_id
+def finish(session: Session, row_id: str, submission_id: int, content: bytes) -> None:
+    """Note which submission it has become, which says from now on what was prepared: ``content`` is what is kept of it here."""
+    row = _locked(session, row_id)
+    row.submission_id, row.content = submission_id, content
 
 
 def release(session: Session, row_id: str) -> None:
@@ -98,13 +105,51 @@ def release(session: Session, row_id: str) -> None:
         row.confirmed_at = row.sender = None
 
 
-def end(session: Session, row_id: str, why: str, now: datetime) -> None:
-    """Nobody is to send it any more. Raises ServiceError("conflict") when it has been confirmed already."""
+def end(session: Session, row_id: str, why: str, content: bytes, now: datetime) -> None:
+    """Nobody is to send it any more; ``content`` is what is kept of it. Raises ServiceError("conflict") when it has been
+    confirmed already."""
     row = _locked(session, row_id)
     if why == WITHDRAWN and row.confirmed_at is not None:
         raise ServiceError("conflict", "This submission has been confirmed already.")
     check_open(row, now)
-    row.ended = why
+    row.ended, row.content = why, content
+
+
+def drop(session: Session, row_id: str, content: bytes, now: datetime) -> bool:
+    """Keep ``content`` of it and nothing else; nobody is to send it any more. False when that is too late: it is being sent."""
+    row = session.scalars(for_update(sa.select(PreparedRow).where(PreparedRow.id == row_id))).one_or_none()
+    if row is None or state(row, now) is State.CONFIRMED:
+        return False
+    if row.submission_id is None and row.ended is None:
+        row.ended = WITHDRAWN
+    row.content = content
+    return True
+
+
+class State(StrEnum):
+    """How far what was prepared is: a person may confirm it, it is being sent, or nothing becomes of it any more."""
+
+    WAITING = "waiting"
+    CONFIRMED = "confirmed"
+    OVER = "over"
+
+
+def state(row: PreparedRow, now: datetime) -> State:
+    """Return how far it is."""
+    if row.submission_id is not None:
+        return State.OVER
+    try:
+        check_open(row, now)
+    except ServiceError:
+        return State.OVER
+    return State.WAITING if row.confirmed_at is None else State.CONFIRMED
+
+
+def every(session: Session) -> list[PreparedRow]:
+    """Return all that is kept, the latest first."""
+    found = list(session.scalars(sa.select(PreparedRow).order_by(PreparedRow.created_at.desc(), PreparedRow.id)))
+    session.expunge_all()
+    return found
 
 
 def confirmed_unsent(session: Session, before: datetime) -> list[str]:

@@ -21,7 +21,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from contracts.types import Actor, Agent
+from contracts.types import Account, Actor, Agent
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.models import PreparedRow
 from services.gateway.prepared import rows
@@ -91,7 +91,15 @@ class Prepared:
 
     def refuse(self, row: PreparedRow) -> None:
         """Have it sent by nobody any more. Raises ServiceError("conflict") when somebody has confirmed it."""
-        self.database.write(rows.end, row.id, rows.WITHDRAWN, now())
+        self.database.write(rows.end, row.id, rows.WITHDRAWN, self.remainder(row), now())
+
+    def remainder(self, row: PreparedRow) -> bytes:
+        """Return what is kept of the request once it is sent, or never will be: whose it was, and of which template, and
+        nobody that it names."""
+        command = self.command(row)
+        nobody = {"request_id": row.request_id, "account": Account(), "submitters": []}
+        kept = rpc.CreateSubmission(actor=command.actor, template_id=command.template_id, **nobody)
+        return self.keys.seal_answer(kept.model_dump_json().encode(), row.request_id)
 
     def resume(self, left_behind: timedelta = LEFT_BEHIND) -> None:
         """Send what was confirmed so long ago, in a process that did not live to send it."""
@@ -116,11 +124,11 @@ class Prepared:
             made = self.call(rpc.CREATE, command)
         except ServiceError as error:
             if error.code == "conflict":
-                self.database.write(rows.end, row.id, rows.CHANGED, now())
+                self.database.write(rows.end, row.id, rows.CHANGED, self.remainder(row), now())
             elif error.code not in _OUTCOME_UNKNOWN:
                 self.database.write(rows.release, row.id)
             raise
-        self.database.write(rows.finish, row.id, made.id)
+        self.database.write(rows.finish, row.id, made.id, self.remainder(row))
         log.info("prepared.sent", submission_id=made.id, user_id=actor.user_id, key_id=actor.key_id)
         return int(made.id)
 

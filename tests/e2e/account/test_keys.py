@@ -1,23 +1,11 @@
 """A program with a key for its purpose: it sends, another one reads, and who only reads can act for nobody."""
 
-import itertools
-from typing import Any
-
 import requests
 
+from tests.support.clients.keys import new_key
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.material.outcomes import completed, events_of
 from tests.support.services.suite import RunningSuite, wait_until
-
-_names = itertools.count(1)
-
-
-def new_key(suite: RunningSuite, *scopes: str) -> dict[str, Any]:
-    """A key of the admin."""
-    me = suite.api("GET", "/user")["id"]
-    body = {"name": f"Program {next(_names)}", "scopes": list(scopes)}
-    made: dict[str, Any] = suite.api("POST", f"/users/{me}/keys", body, status=201)
-    return made
 
 
 def test_a_key_that_reads_is_given_nothing_to_sign_with(suite: RunningSuite) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import itertools
 import json
 import re
 import uuid
@@ -24,11 +23,11 @@ from contracts.types import Actor, Role
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.prepared.sending import Prepared
 from tests.support.clients.agents import Agent, ProtocolRefused, python_agent, typescript_agent
+from tests.support.clients.keys import new_key
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.material.outcomes import completed, fetched, mails_to, pdf_text
 from tests.support.services.suite import RunningSuite, wait_until
 
-_names = itertools.count(1)
 CLIENTS: dict[str, Callable[[str, str], AbstractContextManager[Agent]]] = {
     "python": python_agent,
     "python with a handshake": partial(python_agent, mode="legacy"),
@@ -46,13 +45,6 @@ TOOLS = {
     "send_submission",
     "remind_signer",
 }
-
-
-def new_key(suite: RunningSuite, *scopes: str, of: int | None = None) -> dict[str, Any]:
-    user = of or suite.api("GET", "/user")["id"]
-    body = {"name": f"Agents {next(_names)}", "scopes": list(scopes)}
-    made: dict[str, Any] = suite.api("POST", f"/users/{user}/keys", body, status=201)
-    return made
 
 
 def parties() -> list[dict[str, Any]]:
@@ -82,9 +74,10 @@ def said(result: dict[str, Any]) -> str:
     return str(result["content"][0]["text"])
 
 
-def opened(url: str, key: str) -> requests.Response:
+def opened(url: str, key: str, language: str = "en") -> requests.Response:
     """The page of a link, when this key was shown to it."""
-    return requests.post(url, data={"api_key": key}, headers={"Accept": "text/html"}, timeout=120)
+    headers = {"Accept": "text/html", "Accept-Language": language}
+    return requests.post(url, data={"api_key": key}, headers=headers, timeout=120)
 
 
 def proof_of(page: requests.Response) -> dict[str, str]:
@@ -171,6 +164,9 @@ def test_a_person_confirms_what_was_prepared_and_the_trail_names_both(suite: Run
             assert sentence in page.text or status == 404, whose
             assert people[0]["email"] not in page.text, whose
         assert requests.post(f"{url}/confirm", data={"proof": "AAAA"}, timeout=60).status_code == 403
+        german = opened(url, key["api_key"], "de")
+        assert '<html lang="de"' in german.text
+        assert "Das ist der Schlüssel, den der Agent selbst verwendet." in german.text
 
         page = opened(url, person["api_key"])
         for told in (
@@ -187,7 +183,12 @@ def test_a_person_confirms_what_was_prepared_and_the_trail_names_both(suite: Run
         assert not mails_to(suite, people[0]["email"])
 
         proof = proof_of(page)
-        submission_id = number_of(requests.post(f"{url}/confirm", data=proof, timeout=120))
+        sent = requests.post(f"{url}/confirm", data=proof, timeout=120)
+        submission_id = number_of(sent)
+        own_path = url.removeprefix(suite.base_url)
+        assert f'name="page" value="{own_path}"' in sent.text, (
+            "where a language is chosen leads to a page that there is"
+        )
         assert number_of(requests.post(f"{url}/confirm", data=proof, timeout=120)) == submission_id, "clicked twice"
         assert requests.post(f"{url}/refuse", data=proof, timeout=60).status_code == 409
         again = agent.call("send_submission", prepared_id=shown["prepared_id"])["structuredContent"]

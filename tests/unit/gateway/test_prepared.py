@@ -3,7 +3,10 @@
 import pytest
 
 from contracts.errors import ServiceError
+from contracts.languages.saying import language_for
 from contracts.types import Actor, Role
+from services.gateway.pages.answering import refusals
+from services.gateway.prepared import rows
 from services.gateway.prepared.rules import check_confirming, sends_itself
 from services.gateway.rights import WHOLE, CallersKey, Rights, Scope
 
@@ -47,8 +50,9 @@ def test_nothing_goes_from_one_mode_into_the_other(in_test: bool) -> None:
     confirmed(in_test)
     with pytest.raises(
         ServiceError, match=r"prepared (live: confirm with a live|in test mode: confirm with a test) key"
-    ):
+    ) as refused:
         confirmed(not in_test)
+    assert in_german(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +72,13 @@ def test_who_does_not(who: Actor, shown: CallersKey, code: str, sentence: str) -
     with pytest.raises(ServiceError, match=sentence) as refused:
         check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS, in_test=False)
     assert refused.value.code == code
+    assert code == "not_found" or in_german(refused.value), "a person reads it on the page"
+
+
+def in_german(error: ServiceError) -> bool:
+    return refusals.in_language(error.message, language_for("de").section(refusals.SECTION)) is not None
+
+
+@pytest.mark.parametrize("why", [rows.CHANGED, rows.WITHDRAWN])
+def test_why_it_has_ended_is_said_in_each_language(why: str) -> None:
+    assert in_german(rows.ended(why))
