@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from contracts.rpc import Rpc
+from contracts.rpc.submissions.batches import RowStatus
 from contracts.types import Actor, Moment, SubmissionEvent, SubmissionStatus, Submitter, Tolerant
 
 
@@ -61,5 +62,48 @@ class PersonInSubmissions(Tolerant):
     data: list[PersonInSubmission]
 
 
+class FindUnsent(Tolerant):
+    actor: Actor
+    email: str
+
+
+class UnsentRow(Tolerant):
+    """A row of a batch that names a person and of which no submission tells it. ``row`` None stands for what all rows of the
+    batch have in common. ``mentioned_in`` are the places in the row, such as ``submitters[0].email``; ``parties`` the
+    submitters that are this person, as they were sent in."""
+
+    batch_id: int
+    row: int | None = None
+    status: RowStatus | None = None
+    external_id: str | None = None
+    mentioned_in: list[str]
+    parties: list[dict[str, Any]] = Field(default_factory=list)
+    updated_at: Moment
+
+
+class UnsentRows(Tolerant):
+    """The latest thousand, the newest first."""
+
+    data: list[UnsentRow]
+
+
+class RemoveUnsent(Tolerant):
+    """Drop every row of a batch that names the person and is no submission."""
+
+    request_id: str
+    actor: Actor
+    email: str
+
+
+class RemovedUnsent(Tolerant):
+    """``rows`` is how many were dropped. ``batches`` are those whose rows have something in common that names the person
+    still: it goes with the batch."""
+
+    rows: int
+    batches: list[int] = Field(default_factory=list)
+
+
 FIND_PERSON = Rpc("submissions", "find_person", FindPerson, FoundPerson, timeout=60)
 PERSON = Rpc("submissions", "person", DescribePerson, PersonInSubmissions, timeout=30)
+UNSENT_OF_PERSON = Rpc("submissions", "unsent_of_person", FindUnsent, UnsentRows, timeout=60)
+REMOVE_UNSENT = Rpc("submissions", "remove_unsent", RemoveUnsent, RemovedUnsent, timeout=60)

@@ -5,11 +5,12 @@ from datetime import timedelta
 from contracts.errors import invalid
 from contracts.rpc import templates
 from contracts.rpc.submissions import batches as rpc
+from contracts.rpc.submissions import people as people_rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
 from contracts.types import Actor, Page
-from services.submissions.batches import checking, commands, queries
+from services.submissions.batches import checking, commands, people, queries
 from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
 from services.submissions.storage.access import require_writer
 
@@ -65,6 +66,14 @@ class Batches(Entrypoints):
         require_writer(command.actor)
         refuse_impossible_ids(command, id="Batch")
         return self.context.database.write(commands.retry, command, now())
+
+    @handles(people_rpc.UNSENT_OF_PERSON)
+    def unsent_of_person(self, query: people_rpc.FindUnsent) -> people_rpc.UnsentRows:
+        return self.context.database.read(people.unsent, query)
+
+    @handles(people_rpc.REMOVE_UNSENT)
+    def remove_unsent(self, command: people_rpc.RemoveUnsent) -> people_rpc.RemovedUnsent:
+        return self.context.database.write(people.remove, command, now())
 
     def _template_of(self, actor: Actor, settings: rpc.BatchSettings) -> TemplateSnapshot:
         refuse_impossible_ids(settings, template_id="Template")

@@ -7,16 +7,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.errors import ServiceError
 from contracts.formats.mentions import LIKE_ESCAPE, like_pattern, mailbox, places
 from contracts.rpc.submissions import people as rpc
 from contracts.rpc.submissions.api import GetSubmitter
-from contracts.types import Actor, Role, Submitter
+from contracts.types import Actor, Submitter
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from services.submissions.reading import queries
 from services.submissions.site import Site
 from services.submissions.storage import trail
-from services.submissions.storage.access import of_mode
+from services.submissions.storage.access import of_mode, require_admin
 
 _AT_ONCE = 100
 
@@ -27,7 +26,7 @@ _OF_SUBMITTER = ("email", "values", "preferences", "metadata_", "message")
 
 def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
     """List submissions that name the address. Every one is looked at: nothing but the parties is indexed."""
-    _require_admin(query.actor)
+    require_admin(query.actor)
     pattern, found, after = like_pattern(query.email), list[int](), query.after
     while len(found) < query.limit:
         candidates = list(session.scalars(_candidates(pattern, after, query.actor)))
@@ -41,7 +40,7 @@ def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
 
 def describe(session: Session, query: rpc.DescribePerson, site: Site, now: datetime) -> rpc.PersonInSubmissions:
     """Give what each of these submissions has about the person."""
-    _require_admin(query.actor)
+    require_admin(query.actor)
     seen = list(
         session.scalars(sa.select(SubmissionRow.id).where(SubmissionRow.id.in_(query.ids), of_mode(query.actor)))
     )
@@ -134,8 +133,3 @@ def _rows(submission_ids: Sequence[int]) -> sa.Select[SubmissionRow]:
 def _submitters(session: Session, submission_ids: Sequence[int]) -> list[SubmitterRow]:
     of_them = sa.select(SubmitterRow).where(SubmitterRow.submission_id.in_(submission_ids))
     return list(session.scalars(of_them.order_by(SubmitterRow.submission_id, SubmitterRow.position)))
-
-
-def _require_admin(actor: Actor) -> None:
-    if actor.role is not Role.ADMIN:
-        raise ServiceError("forbidden", "Not authorized")

@@ -67,6 +67,12 @@ def require_writer(actor: Actor) -> None:
         raise ServiceError("forbidden", "Not authorized")
 
 
+def require_admin(actor: Actor) -> None:
+    """Raises ServiceError("forbidden") for whoever is no admin."""
+    if actor.role is not Role.ADMIN:
+        raise ServiceError("forbidden", "Not authorized")
+
+
 def may_act(actor: Actor) -> bool:
     """Tell whether the actor handles what they see, and with this key: others get no slug and no signing link, and masked
     values crossed out."""

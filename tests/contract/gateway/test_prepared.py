@@ -17,7 +17,7 @@ from contracts.types import Account, Actor, Agent, Role
 from services.gateway.accounts import commands
 from services.gateway.accounts.keys import KeyRing, id_of
 from services.gateway.models import PreparedRow
-from services.gateway.prepared import rows
+from services.gateway.prepared import people, rows
 from services.gateway.prepared.sending import Kept, Prepared
 from tests.support.services.migrated import migrated
 
@@ -148,3 +148,45 @@ def test_only_so_many_wait(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) 
     assert refused.value.code == "rate_limited"
     prepared.send(prepared.find(first.token), actor(prepared))
     keep(prepared)
+
+
+def test_what_names_a_person_is_told_and_dropped(prepared: Prepared, service: Service) -> None:
+    """Before it is sent; then the submission says it, and nothing of it is left here."""
+    person = "A.Private.Address@example.com"
+    waiting, refused, sent = (prepared.find(keep(prepared).token) for _ in range(3))
+    assert [one["state"] for one in people.unsent(prepared, person, test=False)] == ["waiting"] * 3
+    prepared.refuse(refused)
+    prepared.send(sent, actor(prepared))
+    (told,) = people.unsent(prepared, person, test=False)
+    assert told["mentioned_in"] == ["submitters[0].email"]
+    assert [one["email"] for one in told["parties"]] == ["a.private.address@example.com"]
+    assert people.unsent(prepared, person, test=True) == []
+    assert people.unsent(prepared, "private.address@example.com", test=False) == []
+
+    assert people.remove(prepared, "nobody@example.com", test=False) == 0
+    assert people.remove(prepared, person, test=True) == 0
+    assert people.remove(prepared, person, test=False) == 1
+    assert people.unsent(prepared, person, test=False) == []
+    for row in (waiting, refused, sent):
+        assert prepared.command(prepared.database.read(rows.find, row.id)).submitters == []
+    assert prepared.send(sent, actor(prepared)) == 100
+    with pytest.raises(ServiceError, match="refused to send"):
+        prepared.send(waiting, actor(prepared))
+    assert len(service.asked) == 1
+
+
+def test_what_is_being_sent_is_not_dropped(prepared: Prepared, service: Service) -> None:
+    row = prepared.find(keep(prepared).token)
+    service.refusals = [ServiceError("unavailable", "away")]
+    with pytest.raises(ServiceError, match="away"):
+        prepared.send(row, actor(prepared))
+    person = "a.private.address@example.com"
+    assert people.remove(prepared, person, test=False) == 0
+    assert [one["state"] for one in people.unsent(prepared, person, test=False)] == ["confirmed"]
+    prepared.resume(timedelta(0))
+    assert service.asked[-1].submitters[0].email == person
+    lapsed = prepared.find(keep(prepared).token)
+    change(prepared, expires_at=now() - timedelta(seconds=1))
+    assert [one["state"] for one in people.unsent(prepared, person, test=False)] == ["over"]
+    assert people.remove(prepared, person, test=False) == 1
+    assert prepared.command(prepared.database.read(rows.find, lapsed.id)).submitters == []

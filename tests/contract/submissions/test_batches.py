@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, templates
 from contracts.rpc.submissions import batches as rpc
+from contracts.rpc.submissions import people as people_rpc
 from contracts.rpc.submissions.batches import BatchRowDraft, BatchSettings, BatchStatus, RowStatus
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import now, uuid7
@@ -24,7 +25,7 @@ from contracts.runtime.data.background import Done, More, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.types import Account, Actor, Role
-from services.submissions.batches import checking, commands, queries, running
+from services.submissions.batches import checking, commands, people, queries, running
 from services.submissions.batches.running import Batches
 from services.submissions.creating.single import Creator
 from services.submissions.models import BatchLineRow, BatchRow
@@ -37,6 +38,7 @@ from tests.support.services.suite import wait_until
 
 ACCOUNT = Account(first_page_in_mails=False)
 KEPT = timedelta(days=30)
+ROLES = ("First Party", "Second Party")
 EDITOR = Actor(user_id=2, role=Role.EDITOR, email="ed@example.com", name="Ed")
 FAST = 6_000
 
@@ -337,6 +339,51 @@ def test_what_failed_is_dropped_when_the_batch_is_cancelled(batch_desk: BatchDes
     assert batch_desk.inputs() == 2
     assert batch_desk.cancel(batch.id).counts == rpc.BatchCounts(failed=2)
     assert batch_desk.inputs() == 0
+
+
+def test_what_rows_say_of_a_person_is_told_and_dropped(batch_desk: BatchDesk) -> None:
+    """What is not made yet, and what has failed; what was made is a submission."""
+    database = batch_desk.database
+    person = "ANN.ray@example.com"
+
+    def told(actor: Actor = ADMIN) -> list[people_rpc.UnsentRow]:
+        return database.read(people.unsent, people_rpc.FindUnsent(actor=actor, email=person)).data
+
+    def dropped(actor: Actor = ADMIN) -> people_rpc.RemovedUnsent:
+        command = people_rpc.RemoveUnsent(request_id=uuid7(), actor=actor, email=person)
+        return database.write(people.remove, command, now())
+
+    def of(*emails: str) -> dict[str, Any]:
+        return {"submitters": [{"role": role, "email": email} for role, email in zip(ROLES, emails, strict=True)]}
+
+    made = batch_desk.send(of("ann.ray@example.com", "bo@example.com"))
+    batch_desk.run_until(made.id)
+    batch_desk.bus.refusal = ServiceError("not_found", "Template not found")
+    failed = batch_desk.send(of("bo@example.com", "Ann.Ray@example.com"), of("bo@example.com", "joann.ray@example.com"))
+    batch_desk.run_until(failed.id)
+    waiting = batch_desk.send(
+        of("ann.ray@example.com", "bo@example.com"), row(3), cc_completed="x@example.com, ann.ray@example.com"
+    )
+    assert [(one.batch_id, one.row, one.mentioned_in) for one in told()] == [
+        (waiting.id, None, ["settings.cc_completed"]),
+        (waiting.id, 2, ["submitters[0].email"]),
+        (failed.id, 2, ["submitters[1].email"]),
+    ]
+    assert [party["role"] for one in told() for party in one.parties] == [ROLES[0], ROLES[1]]
+    assert told(ADMIN.model_copy(update={"test": True})) == []
+    assert refusal(lambda: told(EDITOR)).code == refusal(lambda: dropped(EDITOR)).code == "forbidden"
+    assert dropped(ADMIN.model_copy(update={"test": True})).rows == 0
+
+    assert dropped() == people_rpc.RemovedUnsent(rows=2, batches=[waiting.id])
+    assert dropped() == people_rpc.RemovedUnsent(rows=0, batches=[waiting.id])
+    assert [one.row for one in told()] == [None]
+    batch_desk.bus.refusal = None
+    batch_desk.retry(failed.id)
+    for batch in (failed, waiting):
+        batch_desk.run_until(batch.id)
+        assert batch_desk.get(batch.id).counts == rpc.BatchCounts(created=1, cancelled=1)
+    batch_desk.cancel(waiting.id)
+    assert told() == []
 
 
 @pytest.mark.parametrize(("rate", "rows"), [(6_000, 12), (600, 10), (180, 3), (61, 1), (1, 1)])

@@ -1,8 +1,11 @@
 """Everything about one person, over all services."""
 
+import json
 import uuid
 from typing import Any
 
+from tests.support.clients.agents import python_agent
+from tests.support.clients.keys import new_key
 from tests.support.material.agreement import SELLER_VALUES, agreement_pdf, sign
 from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until
@@ -68,6 +71,41 @@ def test_everything_about_one_person_and_nothing_about_another(sqlite_suite: Run
     wait_until(
         lambda: [one["id"] for one in about(suite, ann)["data"]] == [as_copy["id"]], what="nothing is left of it"
     )
+
+
+def test_what_was_not_sent_is_told_and_dropped(sqlite_suite: RunningSuite) -> None:
+    """Rows of a batch that are not made yet, and what an agent has prepared: neither is sent afterwards."""
+    suite = sqlite_suite
+    ann = f"ann.{uuid.uuid4().hex[:12]}@example.com"
+    template = suite.template(agreement_pdf())["id"]
+    settings = {"template_id": template, "rate": 1, "send_email": False}
+    rows = f"external_id,Seller.email\n1,first@example.com\n2,other@example.com\n3,{ann.upper()}\n"
+    parts = {"settings": (None, json.dumps(settings)), "rows": ("rows.csv", rows.encode())}
+    batch = suite.call("POST", "/submissions/batch", files=parts).json()["id"]
+    with python_agent(suite.base_url, new_key(suite, "read")["api_key"]) as agent:
+        people = [{"role": "Seller", "email": ann, "name": "Ann"}]
+        made = agent.call("prepare_submission", template_id=template, submitters=people)["structuredContent"]
+        found = about(suite, ann)
+        assert (found["data"], about(suite, ann, after=1)["batch_rows"]) == ([], [])
+        (row,), (prepared,) = found["batch_rows"], found["prepared"]
+        assert (row["batch_id"], row["row"], row["status"], row["external_id"]) == (batch, 4, "pending", "3")
+        assert (row["mentioned_in"], prepared["mentioned_in"]) == (["submitters[0].email"],) * 2
+        assert (prepared["template_id"], prepared["state"]) == (template, "waiting")
+        assert [party["role"] for party in (*row["parties"], *prepared["parties"])] == ["Seller", "Seller"]
+
+        path = f"/account/people/{ann}/unsent"
+        assert suite.api("DELETE", "/account/people/nobody/unsent", status=422)["details"][0]["field"] == "email"
+        suite.api("DELETE", path, key=new_key(suite, "read", "send")["api_key"], status=403)
+        assert suite.api("DELETE", path) == {"email": ann, "batch_rows": 1, "prepared": 1, "batches": []}
+        assert suite.api("DELETE", path) == {"email": ann, "batch_rows": 0, "prepared": 0, "batches": []}
+        found = about(suite, ann)
+        assert (found["batch_rows"], found["prepared"]) == ([], [])
+        refused = agent.call("send_submission", prepared_id=made["prepared_id"])
+        assert refused["isError"]
+        assert "A person has refused" in refused["content"][0]["text"]
+    counts = suite.api("GET", f"/batches/{batch}")["counts"]
+    assert (counts["cancelled"], counts["created"] + counts["pending"]) == (1, 2)
+    suite.api("POST", f"/batches/{batch}/cancel")
 
 
 def about(suite: RunningSuite, email: str, **params: Any) -> dict[str, Any]:

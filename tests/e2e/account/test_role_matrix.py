@@ -86,6 +86,7 @@ MATRIX: dict[str, Row] = {
     "account.test_certsign": Row(ADMINS, done=422),
     "account.dutystamps": Row(ADMINS),
     "people.get": Row(ADMINS),
+    "people.remove_unsent": Row(ADMINS),
     "users.current": Row(EVERYBODY),
     "users.search": Row(ADMINS),
     "users.create": Row(ADMINS, lambda _: {"email": f"{uuid.uuid4().hex}@example.com", "role": "viewer"}, 201),
