@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import orjson
-import uvicorn
 
 from contracts.errors import ServiceError
 from contracts.rpc.health import Pong
@@ -21,7 +20,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import liveness, observe
-from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
+from contracts.runtime.monitoring.lateness import IDLE_TICK_SECONDS, TICK_SECONDS, Lateness
 from contracts.runtime.outbound import Outbound
 from services.gateway.accounts import commands, keys, operators, queries
 from services.gateway.accounts.auth import Authenticator, security_map
@@ -47,7 +46,7 @@ from services.gateway.http.edge import API, Application, Edge
 from services.gateway.http.openapi import specification
 from services.gateway.http.openapi.specification import Operation
 from services.gateway.http.openapi.validation import NoUriParser, validator_map
-from services.gateway.http.server import server
+from services.gateway.http.server import Server, server
 from services.gateway.http.wsgi import Pages
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.answering.context import Holders
@@ -57,6 +56,9 @@ from services.gateway.rights import Scope
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
+
+_TICKS_AFTER_A_REQUEST = 100
+"""So often, after a request began, it is measured how late the event loop is; those that begin meanwhile have it go on."""
 
 
 def serve(settings: Settings) -> int:
@@ -199,24 +201,34 @@ def _unused() -> None:
     """Connexion wants a function for each operation; ``Dispatch`` calls ours."""
 
 
-async def _run(http: uvicorn.Server) -> None:
-    async with _measured():
+async def _run(http: Server) -> None:
+    async with _measured(http):
         await http.serve()
 
 
 @asynccontextmanager
-async def _measured() -> AsyncIterator[None]:
+async def _measured(http: Server) -> AsyncIterator[None]:
     """Measures how late the event loop is while it is in use."""
     lateness = Lateness()
     watched = liveness.Watched("the event loop")
+    asked = asyncio.Event()
 
     async def watch() -> None:
         while True:
             watched.beat()
             asked_at = time.monotonic()
-            await asyncio.sleep(TICK_SECONDS)
-            lateness.slept(asked_at)
+            try:
+                await asyncio.wait_for(asked.wait(), IDLE_TICK_SECONDS)
+            except TimeoutError:
+                lateness.slept(asked_at, IDLE_TICK_SECONDS)
+                continue
+            asked.clear()
+            for _ in range(_TICKS_AFTER_A_REQUEST):
+                asked_at = time.monotonic()
+                await asyncio.sleep(TICK_SECONDS)
+                lateness.slept(asked_at)
 
+    http.call_on_request(asked.set)
     watching = asyncio.create_task(watch())
     try:
         yield

@@ -15,6 +15,7 @@ import io
 import json
 import logging
 import re
+import socket
 import sys
 import threading
 import uuid
@@ -296,6 +297,10 @@ def flush(seconds: float = FLUSH_SECONDS) -> None:
     _stderr.flush(seconds)
 
 
+_LOOK_SECONDS = 60.0
+"""How often the health port's thread wakes up though nobody calls: each wake-up costs, in every process."""
+
+
 class Health:
     """The health port of a process: ``/healthz`` (it lives), ``/readyz`` (it can work), ``/metrics`` (Prometheus).
 
@@ -311,10 +316,11 @@ class Health:
         self.port: int = self._server.server_address[1]
 
     def start(self) -> "Health":
-        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="health", daemon=True).start()
         return self
 
     def close(self) -> None:
+        self._server.socket.shutdown(socket.SHUT_RDWR)  # which ends its wait
         self._server.shutdown()
         self._server.server_close()
 

@@ -17,7 +17,7 @@ from contracts.runtime import garbage, process, waiting
 from contracts.runtime.bus import broker, declare
 from contracts.runtime.data import database
 from contracts.runtime.monitoring import build, liveness, observe
-from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
+from contracts.runtime.monitoring.lateness import Lateness, Rounds
 from contracts.runtime.settings import ServiceSettings
 
 with warnings.catch_warnings():
@@ -157,8 +157,10 @@ def _stop_on_signal(runner: ServiceRunner, seconds: float) -> _Stop:
 
 def _watch(lateness: Lateness) -> None:
     watched = liveness.Watched("the event loop")
+    hub = eventlet.hubs.get_hub()
+    rounds = hub.do_poll = Rounds(lateness, hub.do_poll)
     while True:
         watched.beat()
-        asked_at = time.monotonic()
-        eventlet.sleep(TICK_SECONDS)
-        lateness.slept(asked_at)
+        asked_at, pause = time.monotonic(), rounds.pause()
+        eventlet.sleep(pause)
+        lateness.slept(asked_at, pause)

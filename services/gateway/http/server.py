@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -41,6 +42,7 @@ HEAD_LIMIT = 32 * 1024
 QUEUE_LENGTH = 2048
 _AT_ONCE = 100
 _PAUSE_SECONDS = 0.5
+_DATE_SECONDS = 1.0
 
 
 def server(application: Any, settings: Settings) -> "Server":
@@ -75,6 +77,7 @@ class Room:
     spare: int
     taken: int = 0
     on_leave: Callable[[], None] = lambda: None
+    on_request: Callable[[], None] = lambda: None
 
     @property
     def full(self) -> bool:
@@ -100,12 +103,14 @@ def room_for(settings: Settings) -> Room:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it; and it takes
-    connections without end."""
+    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it; it takes
+    connections without end; and it looks ten times a second whether it is to stop."""
 
     def __init__(self, config: uvicorn.Config, room: Room) -> None:
         super().__init__(config)
         self._room = room
+        self._to_stop = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.on_shutdown: Callable[[], None] = lambda: None
         """Called when it is to stop, before it waits for what is under way."""
 
@@ -126,6 +131,22 @@ class Server(uvicorn.Server):
 
         self.servers: list[Any] = [_Door(loop, listening, protocol, self._room)]
         self.started = True
+
+    def call_on_request(self, function: Callable[[], None]) -> None:
+        """Have ``function`` called whenever a request begins."""
+        self._room.on_request = function
+
+    async def main_loop(self) -> None:
+        """Wait until it is to stop. The time that answers tell (``Date``) is written anew each second."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._to_stop.wait(), _DATE_SECONDS)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._to_stop.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.on_shutdown()
@@ -253,6 +274,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in_head = True
+        self.room.on_request()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import socket
+import threading
 import time
 import uuid
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ from contracts.runtime.bus import marks
 from contracts.runtime.bus.client import refusal
 from contracts.runtime.bus.topology import DEADLINE_HEADER, TIMEOUT_HEADER
 from contracts.runtime.monitoring import observe
-from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
+from contracts.runtime.monitoring.lateness import IDLE_TICK_SECONDS, TICK_SECONDS, Lateness, Rounds
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.requests import field_path, invalid_fields, is_late
 from tests.support.services.specimens import contract
@@ -280,6 +282,56 @@ def test_lateness_forgets_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> Non
     assert lateness.worst() == pytest.approx(0.3)
     moment = 1100.0
     assert lateness.worst() == 0.0
+
+
+def test_a_round_of_an_event_loop_is_as_late_as_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: moment)
+    monkeypatch.setattr("contracts.runtime.monitoring.lateness.Gauge", lambda *_: _Unused())
+    lateness = Lateness()
+    asked: list[float] = []
+
+    def wait(seconds: float) -> list[float]:
+        nonlocal moment
+        asked.append(seconds)
+        moment += 7.0  # waiting is not being late
+        return asked
+
+    rounds = Rounds(lateness, wait)
+    assert rounds(7.5) is asked
+    moment += 0.3
+    rounds(8.5)
+    assert asked == [7.5, 8.5]
+    assert lateness.worst() == pytest.approx(0.3)
+
+
+def test_an_event_loop_is_asked_for_wake_ups_while_it_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contracts.runtime.monitoring.lateness.Gauge", lambda *_: _Unused())
+    rounds = Rounds(Lateness(), lambda _: [])
+
+    def pause_after(count: int) -> float:
+        for _ in range(count):
+            rounds(0.0)
+        return rounds.pause()
+
+    assert pause_after(0) == IDLE_TICK_SECONDS
+    assert pause_after(12) == IDLE_TICK_SECONDS  # timers and heartbeats
+    assert pause_after(500) == TICK_SECONDS
+    assert pause_after(20) == TICK_SECONDS
+    assert pause_after(1) == IDLE_TICK_SECONDS  # nothing but the wake-up itself
+
+
+def test_a_health_port_ends_at_once_though_nobody_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread does not wake up meanwhile to look whether it is to end."""
+    monkeypatch.setattr(observe, "_LOOK_SECONDS", 3600.0)
+    port = observe.Health("127.0.0.1", 0, lambda: (200, b"{}"), list).start()
+    with socket.create_connection(("127.0.0.1", port.port), timeout=120) as asking:
+        asking.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert asking.recv(100).startswith(b"HTTP/1.0 200")
+    closing = threading.Thread(target=port.close)
+    closing.start()
+    closing.join(300)
+    assert not closing.is_alive()
 
 
 class _Unused:

@@ -1,5 +1,6 @@
 """The gateway's process as it runs: clients that are slow, silent, too many or not HTTP, and the end on SIGTERM."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -15,8 +16,10 @@ from typing import IO
 
 import pytest
 import requests
+import uvicorn
 
 from deploy.rabbitmq import PrivateBroker, free_port
+from services.gateway.http import server
 from tests.support.services import processes
 from tests.support.services.gateway import RunningGateway, whole
 from tests.support.services.suite import wait_until
@@ -88,6 +91,34 @@ def test_half_a_head_is_closed(gateway: Running, beginning: bytes) -> None:
     with gateway.connect() as slow:
         slow.sendall(beginning)
         assert whole(slow) == b""
+
+
+def test_the_server_does_not_look_whether_it_is_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by the signal's handler, however long it would wait."""
+    monkeypatch.setattr(server, "_DATE_SECONDS", 3600.0)
+    config = uvicorn.Config(lambda: None, lifespan="off", log_config=None)
+    config.load()
+    http = server.Server(config, server.Room(8, 8))
+    looks: list[int] = []
+    on_tick = http.on_tick
+
+    async def look(counter: int) -> bool:
+        looks.append(counter)
+        return await on_tick(counter)
+
+    monkeypatch.setattr(http, "on_tick", look)
+
+    async def run() -> None:
+        waiting = asyncio.create_task(http.main_loop())
+        while not looks:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [name for name, _ in http.server_state.default_headers] == [b"date", b"server"]
+        http.handle_exit(signal.SIGTERM, None)
+        await asyncio.wait_for(waiting, 300)
+
+    asyncio.run(run())
+    assert len(looks) == 2
 
 
 def test_half_a_second_head_is_closed_after_the_first_answer(gateway: Running) -> None:
