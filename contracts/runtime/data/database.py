@@ -47,6 +47,9 @@ _UNSYNCED = "countersign_unsynced"
 _WORK = "countersign_work"
 _HELD_BACK = "countersign_held_back"
 _TRIES = 4
+_VERSIONS = 2**32
+"""SQLite counts what was committed in that many numbers, and for each connection anew."""
+_LOCKED_PAUSE = 0.05
 _DO_NOT_SYNC = sa.text("SET LOCAL synchronous_commit = off")
 
 offload: Callable[..., Any] | None = None
@@ -111,6 +114,7 @@ class Database:
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
         self._turn = threading.Lock()
         self._watching: sqlite3.Connection | None = None
+        self._watches = 0
         self._unnoticed: Engine | None = None
         self._watch = threading.Lock()
         self.on_commit: list[Callable[[Set[str]], None]] = []
@@ -173,39 +177,49 @@ class Database:
             return None
         with self._watch:
             try:
-                return int(self._watched(self.url.database).execute("PRAGMA data_version").fetchone()[0])
+                version = int(self._watched(self.url.database).execute("PRAGMA data_version").fetchone()[0])
             except sqlite3.Error:  # whoever then looks is told what is wrong
                 self._end_watch()
                 return None
+            return self._watches * _VERSIONS + version
 
     def write_unnoticed(
         self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> None:
         """As ``write_unsynced``, for a change that nobody waits for, as that a process is alive: ``changes`` stays as it was
         here, so that no loop looks. (SQLite does not count what the connection that is asked has committed itself.) Each
-        statement is committed by itself."""
+        statement is committed by itself. While somebody else has the lock, ``changes`` goes on answering."""
         if not self.sqlite or not self.url.database:
             self.write_unsynced(use_case, *args, **kwargs)
             return
-        with self._in_turn(), self._watch:
+        with self._in_turn():
+            patience = time.monotonic() + SQLITE_BUSY_SECONDS
+            while not self._written_unnoticed(use_case, args, kwargs, last=time.monotonic() >= patience):
+                time.sleep(_LOCKED_PAUSE)
+
+    def _written_unnoticed(self, use_case: Callable[..., Any], args: Any, kwargs: Any, *, last: bool) -> bool:
+        """False when the file is locked, unless this was the ``last`` try."""
+        assert self.url.database is not None
+        with self._watch:
             try:
                 with _translated():
                     self._watched(self.url.database)
                     with Session(self._unnoticed) as session:
                         use_case(session, *args, **kwargs)
-            except Exception:
+            except Exception as error:
+                if isinstance(error, _Locked) and not last:
+                    return False
                 self._end_watch()
                 raise
+        return True
 
     def _watched(self, path: str) -> sqlite3.Connection:
         """The connection that is asked for changes, which commits each statement of its own."""
         if self._watching is None:
             address = f"{Path(path).absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(
-                address, uri=True, timeout=SQLITE_BUSY_SECONDS, check_same_thread=False, isolation_level=None
-            )
+            connection = sqlite3.connect(address, uri=True, timeout=0, check_same_thread=False, isolation_level=None)
             connection.execute("PRAGMA synchronous = NORMAL")
-            self._watching = connection
+            self._watching, self._watches = connection, self._watches + 1
             self._unnoticed = sa.create_engine("sqlite+pysqlite://", creator=lambda: connection, poolclass=StaticPool)
         return self._watching
 
@@ -507,6 +521,10 @@ class _Collision(ServiceError):
     """Two transactions got in each other's way; the same again may succeed."""
 
 
+class _Locked(ServiceError):
+    """Another process writes, and has done so for as long as one waits."""
+
+
 class _Disconnected(ServiceError):
     """The connection turned out to be dead."""
 
@@ -564,7 +582,7 @@ def _meaning(error: sa.exc.DBAPIError) -> Exception:
 def _meaning_on_sqlite(error: sqlite3.OperationalError) -> Exception:
     text = str(error)
     if "locked" in text or "busy" in text:
-        return ServiceError("unavailable", "The database is busy. Try again.")
+        return _Locked("unavailable", "The database is busy. Try again.")
     if "full" in text or "unable to open" in text or "disk I/O" in text or "readonly" in text:
         log.error("database.unavailable", reason=text)
         return ServiceError("unavailable", "The database is not available. Try again later.")

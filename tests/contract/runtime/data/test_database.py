@@ -1,9 +1,11 @@
 """The database of a service, on SQLite and PostgreSQL: transactions, types, text, idempotency, migrations."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -269,6 +271,63 @@ def test_a_heartbeat_waits_its_turn_and_says_when_there_is_none(database: Databa
     with pytest.raises(ServiceError, match="not available"):
         gone.write_unnoticed(lambda session: session.execute(sa.text("SELECT 1")))
     assert not (tmp_path / "nothing.sqlite").exists()
+
+
+def _be_alive(session: Session) -> None:
+    session.execute(Thing.__table__.insert().values(name="alive"))
+
+
+def test_a_heartbeat_that_waits_for_a_locked_file_holds_back_no_look(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not database.sqlite:
+        return
+    waits, looked = threading.Event(), threading.Event()
+
+    def wait(_seconds: float) -> None:
+        waits.set()
+        assert looked.wait(120)
+
+    monkeypatch.setattr("contracts.runtime.data.database.time.sleep", wait)
+    monkeypatch.setattr("contracts.runtime.data.database.SQLITE_BUSY_SECONDS", 3600)
+    before = database.changes()
+    with ThreadPoolExecutor(1) as threads, closing(sqlite3.connect(str(database.url.database))) as other:
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        beat = threads.submit(database.write_unnoticed, _be_alive)
+        try:
+            assert waits.wait(120)
+            assert database.changes() == before
+            assert not beat.done()
+        finally:
+            other.execute("ROLLBACK")
+            looked.set()
+        beat.result(120)
+    assert database.changes() == before
+    assert database.read(lambda session: session.scalar(sa.select(Thing.name))) == "alive"
+
+
+def test_a_heartbeat_gives_up_in_the_end(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not database.sqlite:
+        return
+    monkeypatch.setattr("contracts.runtime.data.database.SQLITE_BUSY_SECONDS", 0.01)
+    with closing(sqlite3.connect(str(database.url.database))) as other:
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ServiceError, match="busy"):
+            database.write_unnoticed(_be_alive)
+        other.execute("ROLLBACK")
+
+
+def test_a_watch_that_began_anew_repeats_no_number(database: Database) -> None:
+    """SQLite counts for each connection by itself."""
+    if not database.sqlite:
+        return
+    numbers = set()
+    for _ in range(3):
+        numbers.add(database.changes())
+        database.dispose()
+    assert len(numbers) == 3
 
 
 def test_writers_side_by_side_are_never_told_that_it_is_locked(database: Database) -> None:
