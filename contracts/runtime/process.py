@@ -34,6 +34,7 @@ from contracts.runtime.data.background import Every, Loop
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import answers, heartbeats, inbox
+from contracts.runtime.data.watch import Watch
 from contracts.runtime.monitoring import build, liveness, observe
 from contracts.runtime.restored import high_water
 from contracts.runtime.settings import SecretFileFaults, ServiceSettings
@@ -223,6 +224,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
         check = timedelta(seconds=settings.events_check_seconds)
         bus = shared_client(settings.amqp_url)
         loops.append(catching_up.CatchingUp(name, database, bus, publisher, subscriptions.values(), check))
+    loops.append(Watch(name, database, loops))
     part = _Part(name, settings, database, loops)
     for loop in loops:
         loop.poll_seconds = settings.poll_seconds

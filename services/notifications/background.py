@@ -27,8 +27,9 @@ class Mails(DueWork):
         self._channel = channel
 
     def turn(self) -> float:
-        self._channel.close_idle()
-        return super().turn()
+        left_open = self._channel.close_idle()
+        pause = super().turn()
+        return min(pause, self.poll_seconds) if left_open else pause
 
     def finish(self) -> None:
         super().finish()

@@ -3,7 +3,9 @@
 import random
 import time
 from datetime import timedelta
+from typing import Any
 
+import sqlalchemy as sa
 from prometheus_client import Counter, Gauge
 
 from contracts.errors import ServiceError
@@ -15,6 +17,7 @@ from contracts.runtime.data.background import JITTER, Loop
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.webhooks import commands, queries
+from services.webhooks.models import Arrival
 
 log = observe.logger(__name__)
 
@@ -42,12 +45,11 @@ class Gaps(Loop):
         self._bus = bus
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
-        self._none_at: int | None = None
 
     def turn(self) -> float:
         changes = self._database.changes()
-        if changes is not None and changes == self._none_at:
-            return self.poll_seconds
+        if (pause := self.rests_for(changes)) > 0:
+            return pause
         gaps = self._database.read(queries.gaps, now() - PATIENCE + clock.put_back())
         self._failures = {gap.subject: self._failures.get(gap.subject, 0) for gap in gaps}
         self._next = {gap.subject: self._next.get(gap.subject, 0.0) for gap in gaps}
@@ -56,10 +58,14 @@ class Gaps(Loop):
             if gap.owner not in away and time.monotonic() >= self._next[gap.subject] and not self._close(gap):
                 away.add(gap.owner)
         count, oldest = self._database.read(queries.waiting_arrivals)
-        self._none_at = None if count else changes
+        if not count:
+            self.rest(changes)
         WAITING.set(count)
         OLDEST.set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
-        return self.poll_seconds
+        return self.rests_for(changes) or self.poll_seconds
+
+    def first_due(self) -> sa.ScalarSelect[Any]:
+        return sa.select(Arrival.arrived_at).limit(1).scalar_subquery()
 
     def _close(self, gap: queries.Gap) -> bool:
         """False when the owner does not answer."""

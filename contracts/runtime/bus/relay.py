@@ -59,20 +59,23 @@ class Relay(Loop):
         self.table = outbox.name
         self._renew_at = datetime.min.replace(tzinfo=UTC)
         self._next_survey = 0.0
-        self._empty_at: int | None = None
 
     def turn(self) -> float:
+        hinted, self._hinted = self._hinted, False
         changes = self._database.changes()
-        if changes is not None and changes == self._empty_at:
-            return self.poll_seconds
-        self._empty_at = None
+        if not hinted and (pause := self.rests_for(changes)) > 0:
+            return pause
+        self.resting = None
         if self._database.sqlite:
             published = self._turn_with_lease()
         else:
             published = self._database.write_unsynced(self._turn_with_lock)
         if self._measure() == 0:
-            self._empty_at = changes
-        return 0.0 if published == BATCH else self.poll_seconds
+            self.rest(changes)
+        return 0.0 if published == BATCH else self.rests_for(changes) or self.poll_seconds
+
+    def first_due(self) -> sa.ScalarSelect[Any]:
+        return sa.select(outbox.c.created_at).limit(1).scalar_subquery()
 
     def _turn_with_lock(self, session: Session) -> int:
         alone = session.scalar(sa.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})

@@ -59,7 +59,7 @@ _GATHERING = 0.02
 
 _ERROR_LENGTH = 2000
 
-_LONGEST_QUIET = 30.0
+_LONGEST_REST = 30.0
 """Seconds after which a loop looks although nothing has changed."""
 
 
@@ -201,11 +201,11 @@ class _Ended:
 
 
 @dataclass(frozen=True)
-class _Quiet:
+class Rest:
     """A look found nothing to do and nobody at work. So it stays until ``until``, if ``Database.changes`` says no other number.
     ``ends``, in monotonic seconds, is for what nobody thought of."""
 
-    changes: int
+    changes: int | None
     until: datetime | None
     ends: float
 
@@ -224,13 +224,17 @@ def _notice_due_rows(session: Session, _context: Any) -> None:
 class Loop:
     """A thread of the background process: does something, then waits until it is woken or its time has come.
 
-    ``table``: work that was left there is a reason to wake it.
+    ``table``: work that was left there is a reason to wake it. ``resting``: it found nothing to do, and looks again when that
+    may have changed. It looks for that itself every ``poll_seconds``, or is told by somebody who looks for many loops
+    (``watched``, see ``watch``).
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.table: str | None = None
         self.poll_seconds = 1.0
+        self.resting: Rest | None = None
+        self.watched = False
         self.turn_seconds = liveness.TURN_SECONDS
         self._hinted = False
         self._woken = threading.Event()
@@ -239,6 +243,34 @@ class Loop:
     def wake(self) -> None:
         """There is something to do. May be called from any thread."""
         self._hinted = True
+        self._woken.set()
+
+    def first_due(self) -> sa.ScalarSelect[Any] | None:
+        """Select the time of the first row that there is, or will be, something to do for; NULL when there is none. None for a
+        loop that never rests."""
+        return None
+
+    def rest(self, changes: int | None, until: datetime | None = None) -> None:
+        """There is nothing to do now, nor until ``until``, as was seen after the database had been asked for ``changes``."""
+        if changes is not None or self.watched:
+            self.resting = Rest(changes, until, time.monotonic() + _LONGEST_REST)
+
+    def rests_for(self, changes: int | None) -> float:
+        """Return for how many seconds it may go on resting; 0 when it has to look."""
+        rest = self.resting
+        if rest is None:
+            return 0.0
+        wait = rest.ends - time.monotonic()
+        if rest.until is not None:
+            wait = min(wait, (rest.until - now()).total_seconds())
+        if wait <= 0 or rest.changes != changes:
+            self.resting = None
+            return 0.0
+        return wait if self.watched else min(wait, self.poll_seconds)
+
+    def look_again(self) -> None:
+        """End its rest, if it has one: something has changed. May be called from any thread."""
+        self.resting = None
         self._woken.set()
 
     def stop(self) -> None:
@@ -352,7 +384,6 @@ class DueWork(Loop):
         self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
-        self._quiet: _Quiet | None = None
         # Compiled once: building a statement costs more than running it.
         self._look = (
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
@@ -371,9 +402,9 @@ class DueWork(Loop):
     def turn(self) -> float:
         hinted, self._hinted = self._hinted, False
         changes = self._database.changes()
-        if not hinted and (pause := self._quiet_for(changes)) > 0:
+        if not hinted and (pause := self.rests_for(changes)) > 0:
             return pause
-        self._quiet = None
+        self.resting = None
         self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_leases()
@@ -385,21 +416,16 @@ class DueWork(Loop):
             thread = threading.Thread(target=self._work, args=(row, attempt), name=f"{self.name}-attempt", daemon=True)
             self._running[thread] = attempt
             thread.start()
-        return min(pause, self.poll_seconds)
+        return self.rests_for(changes) or min(pause, self.poll_seconds)
+
+    def rests_for(self, changes: int | None) -> float:
+        if clock.put_back_in_all() != self._put_back:
+            self.resting = None
+        return super().rests_for(changes)
 
     def finish(self) -> None:
         for thread in list(self._running):
             thread.join()
-
-    def _quiet_for(self, changes: int | None) -> float:
-        """For how many seconds nothing can be due unless the database changes; 0 when that has to be looked up."""
-        quiet = self._quiet
-        if quiet is None or quiet.changes != changes or time.monotonic() > quiet.ends:
-            return 0.0
-        if clock.put_back_in_all() != self._put_back:
-            return 0.0
-        wait = self.poll_seconds if quiet.until is None else (quiet.until - now()).total_seconds()
-        return min(wait, self.poll_seconds)
 
     def _begun(self, row: Any, wave: _Wave) -> _UnderWay:
         moment, lease = time.monotonic(), self._lease.total_seconds()
@@ -436,11 +462,21 @@ class DueWork(Loop):
         else:
             soonest = session.scalar(self._look, {"leases_over": times["leases_over"]})
             wait = (soonest - times["fresh"]).total_seconds() if soonest else None
-        # A lease ends without a change of the database.
-        if changes is not None and not self._running and session.scalar(self._taken, times) is None:
-            until = None if wait is None else times["moment"] + timedelta(seconds=wait)
-            self._quiet = _Quiet(changes, until, time.monotonic() + _LONGEST_QUIET)
+        if self._may_rest(changes, wait) and session.scalar(self._taken, times) is None:
+            self.rest(changes, None if wait is None else times["moment"] + timedelta(seconds=wait))
         return self._pause(wait)
+
+    def _may_rest(self, changes: int | None, wait: float | None) -> bool:
+        """Not while it, or another process, is at work: a lease ends without a change of the database. And where nobody counts
+        changes, not while a lane has something planned: which is the first of all lanes is found by no index."""
+        if self._running:
+            return False
+        return changes is not None or (self.watched and (self._lanes is None or wait is None))
+
+    def first_due(self) -> sa.ScalarSelect[Any] | None:
+        row = self._row
+        first = sa.select(row.next_attempt_at).where(is_due(row)).limit(1)
+        return (first.order_by(row.next_attempt_at) if self._lanes is None else first).scalar_subquery()
 
     def _pause(self, wait: float | None) -> float:
         return self.poll_seconds if wait is None else max(0.0, wait)

@@ -40,8 +40,9 @@ class FolderChannel:
     def path(self, mail_id: int) -> Path:
         return self._folder / f"{mail_id:08d}.eml"
 
-    def close_idle(self) -> None:
+    def close_idle(self) -> bool:
         """Nothing is open."""
+        return False
 
     def close(self) -> None:
         """Nothing is open."""

@@ -66,14 +66,16 @@ class SmtpChannel:
             raise NotSent(f"the sender {self._sender} is refused: {_answer(code, text)}")
         return _answer(code, text)
 
-    def close_idle(self) -> None:
-        """Close what has not been used for a while."""
+    def close_idle(self) -> bool:
+        """Close what has not been used for a while. True when something is left to be closed later."""
         long_ago = time.monotonic() - KEPT_SECONDS
         with self._lock:
             old = [connection for connection, since in self._idle if since < long_ago]
             self._idle = [(connection, since) for connection, since in self._idle if since >= long_ago]
+            left = bool(self._idle)
         for connection in old:
             _quit(connection)
+        return left
 
     def close(self) -> None:
         """Close what is not in use."""
