@@ -7,12 +7,14 @@ told, page by page (``contracts.rpc.events``), and looks which ids are not in it
 a while is fetched from its owner and put into this service's own queue, as if the broker had delivered it: it is handled,
 retried and parked as any other event, and one that comes twice changes nothing (``outbox.first_time``).
 
-When nothing is missing this writes nothing but how far the walk has come.
+When nothing is missing this writes nothing but how far the walk has come. Where an owner has told nothing since the last look,
+and the broker was there all the time, it is asked less and less often.
 """
 
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -56,7 +58,19 @@ is not given everything twice."""
 FETCHED_AT_ONCE = 50
 _A_MOMENT = timedelta(milliseconds=1)
 LONGEST_PAUSE = 60.0
+LONGEST_QUIET = 6
+"""Times the usual pause, between two looks at an owner that tells nothing. A first event that is lost is missed that much
+later; with a broker that was started anew, which is how events are lost, it is looked at once."""
+
 TOO_LONG = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class _Quiet:
+    """An owner that had told nothing new so many times one after the other is not asked before ``until`` (monotonic)."""
+
+    looks: int = 0
+    until: float = 0.0
 
 
 class CatchingUp(Loop):
@@ -84,10 +98,17 @@ class CatchingUp(Loop):
                 self._owners.setdefault(event.source, []).append(event.type)
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
+        self._quiet: dict[str, _Quiet] = {}
+        self._losses = publisher.losses
+        self._none_missing_at: int | None = None
 
     def turn(self) -> float:
+        if self._publisher.losses != self._losses:
+            self._losses = self._publisher.losses
+            self._quiet.clear()
         for owner, kinds in self._owners.items():
-            self._ask(owner, partial(self._walk, owner, sorted(kinds)))
+            if time.monotonic() >= self._quiet.get(owner, _Quiet()).until:
+                self._ask(owner, partial(self._look_at, owner, sorted(kinds)))
         self._seek()
         return self._every.total_seconds() * random.uniform(1 - JITTER, 1 + JITTER)
 
@@ -105,17 +126,28 @@ class CatchingUp(Loop):
         else:
             self._failures.pop(owner, None)
 
-    def _walk(self, owner: str, kinds: list[str]) -> None:
+    def _look_at(self, owner: str, kinds: list[str]) -> None:
+        if self._walk(owner, kinds):
+            self._quiet.pop(owner, None)
+            return
+        looks = min(self._quiet.get(owner, _Quiet()).looks + 1, LONGEST_QUIET)
+        pause = (looks - 1) * self._every.total_seconds() * random.uniform(1 - JITTER, 1 + JITTER)
+        self._quiet[owner] = _Quiet(looks, time.monotonic() + pause)
+
+    def _walk(self, owner: str, kinds: list[str]) -> bool:
+        """Whether there was anything new, or something is missing."""
         cursor, sought = self._database.read(_cursor, owner)
-        more = True
+        more, news = True, sought > 0
         while more and sought < MOST_SOUGHT and not self._stopping.is_set():
             page = self._bus.call(rpc.EVENTS_TOLD[owner], self._next_page(cursor, kinds))
             if cursor is not None and cursor.epoch != page.epoch:
                 log.warning("events.another_epoch", service=self._service, owner=owner, epoch=page.epoch)
             if _moved(cursor, page, kinds):
+                news = True
                 self._database.write_unsynced(_note, owner, page, kinds, now() + self._every)
                 cursor, sought = self._database.read(_cursor, owner)
             more = page.more
+        return news or sought > 0
 
     def _next_page(self, cursor: Row[Any] | None, kinds: list[str]) -> rpc.WalkEvents:
         request = rpc.WalkEvents(kinds=kinds, settled_seconds=self._every.total_seconds())
@@ -126,12 +158,16 @@ class CatchingUp(Loop):
         return request
 
     def _seek(self) -> None:
+        changes = self._database.changes()
+        if changes is not None and changes == self._none_missing_at:
+            return
         count, oldest = self._database.read(_survey)
         if count:
             self._database.write_unsynced(_forget_taken)
             for owner in self._owners:
                 self._ask(owner, partial(self._fetch, owner))
             count, oldest = self._database.read(_survey)
+        self._none_missing_at = None if count else changes
         MISSING.labels(self._service).set(count)
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
 

@@ -74,6 +74,8 @@ class Publisher:
         self._tag = 0
         self._batch: _Batch | None = None
         self._exchanges: set[str] = set()
+        self.losses = 0
+        """How often the connection was lost: a broker that was started anew may have lost what it had."""
         self._declares = may_declare(user_of(amqp_url))
         self._one_at_a_time = threading.Lock()
         self._broker = Broker(amqp_url, [self], name=name)
@@ -133,6 +135,7 @@ class Publisher:
         channel.confirm_delivery(self._on_confirm, callback=ready)
 
     def lost(self, _reason: str) -> None:
+        self.losses += 1
         self._channel = None
         if (batch := self._batch) is not None:
             self._batch = None

@@ -69,6 +69,7 @@ class Consumer:
         self.owner = owner
         self.asked: list[str] = []
         self.away = False
+        self.losses = 0
         self.deliver: Callable[[Message], str] = self.take
 
     def take(self, message: Message) -> str:
@@ -253,6 +254,35 @@ def test_an_owner_that_is_away_is_asked_later_and_later(owner: Owner, consumer: 
     loop._next.clear()
     loop.turn()
     assert consumer.logged() == ids
+
+
+def test_an_owner_that_tells_nothing_is_asked_less_often(
+    owner: Owner, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of sixty looks, every fifth second, while nothing is told; and what ends that."""
+    moment = 1000.0
+    monkeypatch.setattr(catching_up.time, "monotonic", lambda: moment)
+    loop = CatchingUp("webhooks", consumer.database, consumer, consumer, SUBSCRIPTIONS, timedelta(seconds=5))  # type: ignore[arg-type]
+
+    def asked_in(looks: int) -> int:
+        nonlocal moment
+        before = len(consumer.asked)
+        for _ in range(looks):
+            loop.turn()
+            moment += 5
+        return len(consumer.asked) - before
+
+    assert 8 <= asked_in(60) <= 18
+    consumer.losses += 1
+    assert asked_in(2) == 2
+    asked_in(20)
+    owner.told(1)
+    owner.database.write(
+        lambda session: session.execute(sa.update(tables.told).values(told_at=now() - timedelta(hours=1)))
+    )
+    asked_in(8)
+    assert len(consumer.missing()) == 1
+    assert asked_in(3) >= 3
 
 
 def test_a_restored_consumer_gets_what_it_had(owner: Owner, consumer: Consumer, tmp_path: Path) -> None:
