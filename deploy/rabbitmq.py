@@ -26,6 +26,10 @@ READY_WITHIN = 180.0
 PORTS = range(12_000, 32_000)
 USER = "countersign"
 
+_SELDOM = "-rabbit quorum_tick_interval 30000 -aten poll_interval 10000"
+"""What an idle node does often for the sake of others, in milliseconds. A quorum queue notes down its figures for whoever lists
+queues (every 5 s, and there are some forty), and ``aten`` looks each second for other nodes of a cluster, of which this is none."""
+
 _MESSAGES = """lists:flatten([io_lib:format("~s=~b;", [element(4, amqqueue:get_name(Queue)), Count]) ||
     Queue <- rabbit_amqqueue:list(<<"/">>),
     Count <- case amqqueue:get_type(Queue) of
@@ -189,7 +193,7 @@ class PrivateBroker:
     def messages(self) -> dict[str, int]:
         """The number of messages in each queue, those that are being handled included.
 
-        A quorum queue's leader is asked: what ``ctl list_queues`` shows is up to five seconds old. Costs a hundredth of what
+        A quorum queue's leader is asked: what ``ctl list_queues`` shows is up to half a minute old. Costs a hundredth of what
         ``ctl`` costs, which starts a node of its own: this may be asked again and again. Raises CalledProcessError when the
         node does not answer, BrokerFailed when it cannot say.
         """
@@ -270,7 +274,7 @@ class PrivateBroker:
             "RABBITMQ_PID_FILE": str(self.folder / "pid"),
             # One scheduler, asleep when idle: the defaults spin and take memory per core.
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none "
-            "-kernel inet_dist_use_interface {127,0,0,1}",
+            f"-kernel inet_dist_use_interface {{127,0,0,1}} {_SELDOM}",
             "ERL_EPMD_PORT": str(self._epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
         }

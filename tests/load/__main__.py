@@ -22,7 +22,7 @@ BENCHMARKS = {
     "deliveries": "choosing beside a backlog of 100,000, and deliveries a second, beside receivers that hang",
     "expiry": "10,000 submissions that expire at once",
     "lists": "every filter and search with 1,000,000 submissions, beside 1,000",
-    "footprint": "memory of the idle suite with its broker",
+    "footprint": "memory, processor and wake-ups of the idle suite with its broker",
 }
 RENDERING = {"seal", "certsign", "docx", "html", "text_tags", "merging"}
 
