@@ -28,7 +28,8 @@ USER = "countersign"
 
 _SELDOM = "-rabbit quorum_tick_interval 30000 -aten poll_interval 10000"
 """What an idle node does often for the sake of others, in milliseconds. A quorum queue notes down its figures for whoever lists
-queues (every 5 s, and there are some forty), and ``aten`` looks each second for other nodes of a cluster, of which this is none."""
+queues (every 5 s, and there are some forty), and ``aten`` looks each second for other nodes of a cluster, of which this has
+none."""
 
 _MESSAGES = """lists:flatten([io_lib:format("~s=~b;", [element(4, amqqueue:get_name(Queue)), Count]) ||
     Queue <- rabbit_amqqueue:list(<<"/">>),
