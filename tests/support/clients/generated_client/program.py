@@ -24,6 +24,7 @@ from countersign_client.api.account import (
     account_test_certsign,
     account_update,
     people_get,
+    people_remove_unsent,
 )
 from countersign_client.api.batches import (
     batches_cancel,
@@ -188,6 +189,7 @@ from countersign_client.models import (
     ReminderDelay,
     Reminders,
     Removed,
+    RemovedUnsent,
     RemovedUser,
     Replay,
     Replayed,
@@ -630,6 +632,7 @@ def refused(client: AuthenticatedClient, url: str, submission: Submission) -> No
     assert told(account_dutystamps.sync_detailed(client=client), BoughtDutystampPage).pagination.count == 0
     person = told(people_get.sync_detailed("seller@example.com", client=client), AboutPerson)
     assert person.data[0].parties[0].submitter.email == "seller@example.com"
+    assert told(people_remove_unsent.sync_detailed("nobody@example.com", client=client), RemovedUnsent).batch_rows == 0
     assert told(submissions_erasure.sync_detailed(submission.id, client=client), Error).code is ErrorCode.NOT_FOUND
     no_receipt = submissions_erasure_receipt.sync_detailed(submission.id, client=client)
     assert told(no_receipt, Error).code is ErrorCode.NOT_FOUND
