@@ -13,7 +13,20 @@ import psycopg.sql
 from deploy.rabbitmq import free_port
 from deploy.services import ROOT, SERVICES
 
-BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
+
+def found_binaries(setting: str | None) -> Path:
+    """The folder of the server's programs: the setting's, else that of the latest server of Debian's packages. Raises ValueError
+    when the setting names a folder without a server: another server would be tested than was meant."""
+    if not setting:
+        return max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
+    folder = Path(setting).resolve()
+    missing = [program for program in ("initdb", "pg_ctl", "postgres", "pg_dump") if not (folder / program).exists()]
+    if missing:
+        raise ValueError(f"POSTGRES_BINARIES is {setting}, and there is no {missing[0]}")
+    return folder
+
+
+BINARIES = found_binaries(os.environ.get("POSTGRES_BINARIES"))
 
 CREATE_DATABASES = ROOT / "deploy/kubernetes/components/broker-and-database/create-databases.sh"
 
@@ -74,7 +87,7 @@ class PrivatePostgres:
         if os.geteuid() == 0:
             # PostgreSQL refuses to run as root; its package made a user for it.
             shutil.chown(self.folder, "postgres")
-            for parent in self.folder.parents:
+            for parent in (*self.folder.parents, *BINARIES.parents):
                 if parent.stat().st_uid == 0 and parent != Path("/") and not parent.stat().st_mode & 0o001:
                     parent.chmod(parent.stat().st_mode | 0o001)
         self._run("initdb", "-D", f"{self.folder}/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
