@@ -12,9 +12,9 @@ from docs.programs.make_interface import ROOT, Request
 from tests.support.judges.interfaces import recording
 
 CONFTEST = """
-from docs import make_interface
+from docs.programs import make_interface
 from docs.programs.make_interface import Row
-from tests.support.judges import recording
+from tests.support.judges.interfaces import recording
 
 def row(key, *tests, operations=("submitters.update",)):
     return Row("row " + key, operations, key, tuple(f"test_{test}" for test in tests))
