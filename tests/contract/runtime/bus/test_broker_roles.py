@@ -413,6 +413,7 @@ def test_a_service_hands_back_what_is_parked_of_its_own_and_of_no_other(node: Pr
     parking = topology.parked_queue_name(queue)
     operator.queue_purge(queue)
     operator.basic_publish("", parking, b'{"id": "one"}', pika.BasicProperties(delivery_mode=2))
+    wait_until(lambda: node.messages()[parking] == 1, what="the event is parked")
     for service, exchange in (("webhooks", topology.own_exchange("webhooks")), ("webhooks", ""), ("notifications", "")):
         connection = pika.BlockingConnection(pika.URLParameters(url(node, service)))
         with pytest.raises(ChannelClosedByBroker) as refused:
