@@ -18,19 +18,22 @@ KUBERNETES = ROOT / "deploy/kubernetes"
 COMPLETE = "yours"
 """What the README of the manifests shows: an overlay upon that for production, with the components that this leaves out."""
 OVERLAYS = (*sorted(folder.name for folder in (KUBERNETES / "overlays").iterdir()), COMPLETE)
+OLDEST = (1, 27)
+"""As the README of the manifests says. Debian 12 has 1.20, whose ``kustomize`` knows no components."""
 OWN = Path(sys.executable).parent / "kubectl"
 """The one of the test environment's lock, the newest."""
 
 
 @cache
 def installed() -> list[Path]:
-    """All that are there, the oldest first: our own, the one that is on PATH, and others that lie beside that (``kubectl.1.27``)."""
+    """All that are there and know what the manifests are made of, the oldest first: our own, the one that is on PATH, and others
+    that lie beside that (``kubectl.1.27``)."""
     found = {OWN}
     if on_path := shutil.which("kubectl"):
         path = Path(on_path)
         found |= {path, *path.resolve().parent.glob("kubectl.1.*")}
     versions = {version(path): path for path in sorted(found)}
-    return [versions[known] for known in sorted(versions)]
+    return [versions[known] for known in sorted(versions) if known >= OLDEST]
 
 
 @cache
