@@ -137,13 +137,14 @@ def test_a_request_that_is_repeated_afterwards_gets_its_first_answer(database: D
         return repeats.identify(ring, repeats.of_user(1), "k", {"b": 1, "a": 2})
 
     claim, _ = database.write(repeats.claim_key, known_as(BEFORE)[0], NOW, repeats.oldest_kept())
-    database.write(repeats.remember_answer, claim, BEFORE.seal_answer(b'{"id": 1}', claim.request_id))
+    sealed = BEFORE.seal_answer(b'{"id": 1}', claim.request_id)
+    database.write(repeats.remember_answer, claim, repeats.KeptAnswer(sealed, ignored=None))
     for ring in (FIRST, SECOND):
         identity = database.read(repeats.claimed_as, known_as(ring))
-        again, sealed = database.write(repeats.claim_key, identity, NOW, NOW.replace(year=2025))
+        again, kept = database.write(repeats.claim_key, identity, NOW, NOW.replace(year=2025))
         assert again.request_id == claim.request_id
-        assert sealed is not None
-        assert ring.open_answer(sealed, claim.request_id) == b'{"id": 1}'
+        assert kept is not None
+        assert ring.open_answer(kept.answer, claim.request_id) == b'{"id": 1}'
     fresh = repeats.identify(SECOND, repeats.of_user(1), "another", {})
     assert database.read(repeats.claimed_as, fresh) == fresh[0]
 
