@@ -1,12 +1,13 @@
 """What RabbitMQ is to know where each service has a user of its own: exchanges, queues, and what each user may do.
 
     python -m deploy.broker_roles record
-    python -m deploy.broker_roles print [--vhost NAME] [--retry-seconds 1,5,30]
+    python -m deploy.broker_roles print [--vhost NAME] [--retry-seconds 1,5,30] [--cluster]
 
 ``record`` writes what the code says into ``definitions.json`` in ``deploy/kubernetes/components/broker-and-database``, which a
 broker imports whenever it starts, and into ``contracts/rpc/callers.json`` who calls whom; a test compares. ``print`` writes the
 definitions for another virtual host, or another EVENT_RETRY_SECONDS, to standard output, as ``rabbitmqctl import_definitions``
-takes them. Neither holds users: those have passwords (``deploy/make_secrets.py``).
+takes them; ``--cluster`` has the queues of calls replicated, too, so that a cluster of several nodes can lose one
+(``deploy/RUNBOOK.md``, "A broker of several nodes"). Neither holds users: those have passwords (``deploy/make_secrets.py``).
 
 A service's user may declare nothing but queues of one connection, and write to no exchange by which a message reaches another
 service's queue, except that of the calls.
@@ -48,12 +49,13 @@ def main(arguments: list[str]) -> int:
     printed = commands.add_parser("print")
     printed.add_argument("--vhost", default="/")
     printed.add_argument("--retry-seconds", default=default_ladder())
+    printed.add_argument("--cluster", action="store_true", help="queues of calls are quorum queues")
     chosen = parser.parse_args(arguments)
     if chosen.command == "record":
         CALLERS.write_text(as_text(callers()))
         DEFINITIONS.write_text(as_text(definitions()))
     else:
-        print(as_text(definitions(chosen.vhost, chosen.retry_seconds)), end="")
+        print(as_text(definitions(chosen.vhost, chosen.retry_seconds, chosen.cluster)), end="")
     return 0
 
 
@@ -78,10 +80,12 @@ def callers() -> dict[str, list[str]]:
     }
 
 
-def definitions(vhost: str = "/", retry_seconds: str | None = None) -> dict[str, Any]:
-    """The definitions, as RabbitMQ imports them, without users."""
+def definitions(vhost: str = "/", retry_seconds: str | None = None, cluster: bool = False) -> dict[str, Any]:
+    """The definitions, as RabbitMQ imports them, without users. ``cluster``: for one of several nodes."""
     ladder = tuple(float(step) for step in (retry_seconds or default_ladder()).split(","))
     plans = [plan for service in SERVICES for plan in _plans(service, ladder)]
+    if cluster:
+        plans = [topology.replicated(plan) for plan in plans]
     everything = {"user": OPERATOR, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
     permissions = [{"user": broker_user(service), "vhost": vhost, **_permissions(service)} for service in SERVICES]
     return {

@@ -92,6 +92,9 @@ class PrivateBroker:
     ``definitions`` are imported in this order whenever it starts; then they hold the user of ``amqp_url``, too.
     """
 
+    seldom = _SELDOM
+    """Erlang's arguments for a node that is alone."""
+
     def __init__(self, folder: Path, password: str, definitions: Sequence[Mapping[str, Any]] = ()) -> None:
         self.folder = folder.resolve()
         self.port = free_port()
@@ -117,6 +120,11 @@ class PrivateBroker:
             found = re.search(r"^listeners\.tcp\.1 = 127\.0\.0\.1:(\d+)$", configuration, re.MULTILINE)
             return int(found[1]) if found else None
         return None
+
+    @property
+    def node_name(self) -> str:
+        """The name of the node, to which its data belongs: the same at each start."""
+        return f"countersign-{self._node_suffix()}@localhost"
 
     @property
     def pid(self) -> int:
@@ -198,9 +206,14 @@ class PrivateBroker:
         ``ctl`` costs, which starts a node of its own: this may be asked again and again. Raises CalledProcessError when the
         node does not answer, BrokerFailed when it cannot say.
         """
+        return {name: int(count) for name, count in re.findall(r'([^";]+)=(\d+);', self.evaluate(_MESSAGES))}
+
+    def evaluate(self, expression: str) -> str:
+        """Have the node evaluate an Erlang expression, and return what comes of it, as Erlang writes it. Raises
+        CalledProcessError when the node does not answer, BrokerFailed when the expression fails."""
         done = subprocess.run(
             [*self._erl_call(), "-e"],
-            input=_MESSAGES,
+            input=expression,
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -208,8 +221,8 @@ class PrivateBroker:
             check=True,
         )
         if not done.stdout.startswith("{ok,"):
-            raise BrokerFailed(f"the node could not say what is in its queues: {done.stdout}")
-        return {name: int(count) for name, count in re.findall(r'([^";]+)=(\d+);', done.stdout)}
+            raise BrokerFailed(f"the node could not say it: {done.stdout}")
+        return done.stdout
 
     def _erl_call(self) -> list[str]:
         """Erlang's program that has a node evaluate something, and where our node is."""
@@ -238,11 +251,16 @@ class PrivateBroker:
                     "log.file = rabbit.log",
                     "log.file.level = warning",
                     f"load_definitions = {imported}" if self._definitions else "",
+                    *self._further_configuration(),
                     "",
                 ]
             )
         )
         (self.folder / "rabbitmq.conf").chmod(0o600)
+
+    def _further_configuration(self) -> list[str]:
+        """Lines of ``rabbitmq.conf`` besides: none for a node that is alone."""
+        return []
 
     def _lay_out_home(self) -> None:
         """Link what the node consists of into a folder of its own, without the plugins, of which none is enabled.
@@ -264,7 +282,7 @@ class PrivateBroker:
             "RABBITMQ_SCRIPTS_DIR": str(self.folder / "home" / "bin"),
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
-            "RABBITMQ_NODENAME": f"countersign-{self._node_suffix()}@localhost",
+            "RABBITMQ_NODENAME": self.node_name,
             "RABBITMQ_NODE_PORT": str(self.port),
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_DIST_PORT": str(self._distribution_port),
@@ -275,13 +293,12 @@ class PrivateBroker:
             "RABBITMQ_PID_FILE": str(self.folder / "pid"),
             # One scheduler, asleep when idle: the defaults spin and take memory per core.
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none "
-            f"-kernel inet_dist_use_interface {{127,0,0,1}} {_SELDOM}",
+            f"-kernel inet_dist_use_interface {{127,0,0,1}} {self.seldom}",
             "ERL_EPMD_PORT": str(self._epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
         }
 
     def _node_suffix(self) -> str:
-        # The data folder belongs to a node name: it must be the same at each start.
         name = self.folder / "node-name"
         if not name.exists():
             name.write_text(os.urandom(4).hex())

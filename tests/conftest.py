@@ -82,6 +82,7 @@ _PROGRAMS = {
     "suite",
     "chromium",
     *_SUITES,
+    "BrokerCluster",
     "PrivateBroker",
     "PrivatePostgres",
     "ObjectStore",

@@ -93,6 +93,10 @@ class RpcClient:
         self._presence = Presence()
         self._looking = False
         self._asked_at: dict[str, float] = {}
+        self._met: set[str] = set()
+        """Services that something was sent to on this connection. A channel that publishes for the first time to a queue whose
+        leader has just died is of no use for it until that node is back: RabbitMQ 3.10 drops all that it publishes there. So
+        nothing is sent before the broker has found somebody there, which it does not while there is no leader."""
         self._absent: dict[str, dict[str, _Call]] = {}
         self._held: dict[str, dict[str, Callable[[], None]]] = {}
         self._heard: dict[str, float] = {}
@@ -214,7 +218,7 @@ class RpcClient:
         elif self._channel is None:
             self._unsent.append((time.monotonic() + CONNECTION_PATIENCE, number, publish))
             self._broker.call_later(CONNECTION_PATIENCE, self._give_up_unsent)
-        elif call.service in self._absent:
+        elif call.service in self._absent or call.service not in self._met:
             # Not sent before somebody is there to take it.
             self._held.setdefault(call.service, {})[number] = publish
             self._ask_for(call.service)
@@ -234,11 +238,11 @@ class RpcClient:
         self._broker.call_later(LOOK_EVERY_SECONDS, self._look)
         moment = time.monotonic()
         late = [item for item in list(self._pending.items()) if item[1].began <= moment - LATE_SECONDS]
-        if self._channel is None or not late:
+        if self._channel is None or not (late or self._held):
             return
-        for service in {call.service for _, call in late}:
+        for service in {call.service for _, call in late} | self._held.keys():
             self._ask_for(service)
-            if self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
+            if service in self._met and self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
                 self._quiet[service] = moment
                 self._ping(service)
         silent = any(asked_at <= moment - BROKER_PATIENCE for asked_at in self._asked_at.values())
@@ -259,16 +263,24 @@ class RpcClient:
 
     def _on_attendance(self, service: str, attendance: Attendance | None) -> None:
         del self._asked_at[service]
-        held = self._held.pop(service, {})
+        held = {number: publish for number, publish in self._held.pop(service, {}).items() if number in self._pending}
         if attendance is not None and attendance.consumers == 0:
+            if held and service not in self._met and service not in self._absent and not self._any_late(held):
+                self._held[service] = held  # it is asked again: what is just starting, or gets a leader, comes within a moment
+                return
             self._absent.setdefault(service, {})
             for number in [*self._untaken(service, attendance.waiting, held), *held]:
                 self._finish(number, _not_running(service))
             return
         self._absent.pop(service, None)
-        for number, publish in held.items():
-            if number in self._pending:
-                publish()
+        for publish in held.values():
+            self._met.add(service)
+            publish()
+
+    def _any_late(self, numbers: Iterable[str]) -> bool:
+        since = time.monotonic() - LATE_SECONDS
+        pending = (self._pending.get(number) for number in numbers)
+        return any(call is not None and call.began <= since for call in pending)
 
     def _untaken(self, service: str, waiting: float, held: Container[str]) -> list[str]:
         """Calls to a service that takes none any more. One that is being ended in good order still answers what it took; what
@@ -304,8 +316,7 @@ class RpcClient:
             self._reply_to, self._channel = queue, channel
             while self._unsent:
                 _, number, publish = self._unsent.popleft()
-                if number in self._pending:
-                    publish()
+                self._publish_when_open(number, publish)
             self._send_hints()
 
         self._presence.opened(channel.connection)
@@ -322,6 +333,7 @@ class RpcClient:
         self._presence.lost()
         self._asked_at.clear()
         self._held.clear()
+        self._met.clear()
         self._quiet.clear()
         if self._channel is None:
             return

@@ -55,6 +55,7 @@ class _Batch:
 
     outcomes: dict[str, str]
     finished: threading.Event = field(default_factory=threading.Event)
+    refused: bool = False
     tags: dict[int, str] = field(default_factory=dict)
 
     def settle(self, tag: int, multiple: bool, outcome: str) -> None:
@@ -94,6 +95,8 @@ class Publisher:
             if not batch.finished.wait(CONFIRM_SECONDS) and not self._broker.blocked:
                 self._broker.run(lambda: self._broker.reconnect("no confirms"))
                 batch.finished.wait(1)
+            if batch.refused:
+                self._broker.run(lambda: self._broker.reconnect("it refuses what is published"))
             return dict(batch.outcomes)
 
     @property
@@ -147,5 +150,7 @@ class Publisher:
 
     def _on_confirm(self, frame: Any) -> None:
         if self._batch is not None:
-            outcome = CONFIRMED if isinstance(frame.method, pika.spec.Basic.Ack) else UNKNOWN
+            # Refused is what goes to a queue whose leader has died: by this channel, with RabbitMQ 3.10, until that node is back.
+            self._batch.refused |= (refused := isinstance(frame.method, pika.spec.Basic.Nack))
+            outcome = UNKNOWN if refused else CONFIRMED
             self._batch.settle(frame.method.delivery_tag, frame.method.multiple, outcome)

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from contracts.events import Event
@@ -65,6 +65,12 @@ def exclusive_prefix(purpose: str, user: str) -> str:
 def rpc_queue(service: str) -> QueuePlan:
     """Return the queue in which requests to a service wait, as nameko names it."""
     return QueuePlan(f"rpc-{service}", {}, ((RPC_EXCHANGE, f"{service}.*"),))
+
+
+def replicated(plan: QueuePlan) -> QueuePlan:
+    """Return a plan of the same queue with a replica on several nodes of a cluster. A queue of calls has none otherwise: it is
+    what every page waits for, and replication has each call wait for a disk, of which nothing comes where there is one node."""
+    return replace(plan, arguments={**plan.arguments, "x-queue-type": "quorum"})
 
 
 def event_exchange(source: str) -> str:

@@ -39,12 +39,10 @@ class TcpProxy:
         self._loop.close()
 
     async def _end(self) -> None:
+        self.mode = "pass"
         self._server.close()
         self._cut()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     def _cut(self) -> None:
         for writer in list(self._writers):
@@ -55,7 +53,7 @@ class TcpProxy:
             _reset(writer)
             return
         try:
-            there = await asyncio.open_connection("127.0.0.1", self.target)
+            there = await self._reach()
         except OSError:
             _reset(writer)
             return
@@ -68,6 +66,10 @@ class TcpProxy:
             for each in (writer, there[1]):
                 self._writers.discard(each)
                 _reset(each)
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to where a connection is handed on to; OSError when nobody takes it."""
+        return await asyncio.open_connection("127.0.0.1", self.target)
 
     async def _hand_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(CHUNK):

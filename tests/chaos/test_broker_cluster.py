@@ -1,0 +1,106 @@
+"""A node of the broker's cluster of three is killed, and everything goes on without it (threats: F36).
+
+The suite reaches the cluster by one address, as it does in Kubernetes; the queues are those of ``deploy.broker_roles print
+--cluster``. The node that is killed leads queues of calls, so that calls stop until another one does. Services do not ask what
+they missed: what arrives was delivered by the cluster.
+"""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from contracts.rpc.callers import broker_user
+from deploy import broker_roles
+from deploy.make_secrets import broker_users
+from deploy.services import SERVICES
+from tests.chaos.harness.told import KINDS, check_all_told, stated, told_by
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
+from tests.support.servers.broker_cluster import SIZE, BrokerCluster
+from tests.support.servers.receiver import Receiver
+from tests.support.services.suite import RunningSuite, start_suite, wait_until
+
+pytestmark = pytest.mark.chaos
+
+PASSWORDS = {service: f"of-{service}" for service in SERVICES}
+SEEN = 200
+
+
+class Patient:
+    """Calls the suite again while it says that it cannot answer now, always with the same body and ``Idempotency-Key``."""
+
+    def __init__(self, suite: RunningSuite) -> None:
+        self._suite = suite
+        self.refused = 0
+        """How often it could not."""
+
+    def page(self, method: str, path: str, json: Any = None) -> Any:
+        """As ``RunningSuite.page``."""
+        return self._answered(lambda: requests.request(method, f"{self._suite.base_url}{path}", json=json, timeout=60))
+
+    def send(self, template_id: int) -> list[dict[str, Any]]:
+        """Send the template to a seller and a buyer; the array of submitters."""
+        submitters = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
+        body = {"template_id": template_id, "submitters": submitters, "order": "random"}
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        return self._answered(lambda: self._suite.call("POST", "/submissions", body, headers=headers))
+
+    def _answered(self, call: Any) -> Any:
+        def answer() -> requests.Response | None:
+            got = call()
+            self.refused += got.status_code == 503
+            return None if got.status_code == 503 else got
+
+        answered = wait_until(answer, what="an answer")
+        assert answered.status_code == SEEN, answered.text[:2000]
+        return answered.json()
+
+
+@pytest.fixture(scope="module")
+def cluster(workspace: Path) -> Iterator[BrokerCluster]:
+    definitions = (broker_users("operator", PASSWORDS), broker_roles.definitions(cluster=True))
+    made = BrokerCluster(workspace / "broker-cluster", "operator", definitions)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def suite(cluster: BrokerCluster, workspace: Path, suites: dict[str, RunningSuite]) -> Iterator[RunningSuite]:
+    urls = {f"{name.upper()}_AMQP_URL": cluster.url_of(broker_user(name), PASSWORDS[name]) for name in SERVICES}
+    folder = workspace / "suite-on-cluster"
+    running = start_suite(folder, one_worker=True, AMQP_URL=cluster.amqp_url, EVENTS_CHECK_SECONDS="3600", **urls)
+    suites["on a cluster"] = running
+    yield running
+    running.stop()
+
+
+def test_a_node_is_killed_and_everything_goes_on_without_it(cluster: BrokerCluster, suite: RunningSuite) -> None:
+    assert {queue.replicas for queue in cluster.queues().values() if queue.kind == "quorum"} == {SIZE}
+    caller = Patient(suite)
+    template_id = suite.template(agreement_pdf(), name="Agreement")["id"]
+    with Receiver() as receiver:
+        suite.api("POST", "/webhooks", {"url": receiver.url, "events": KINDS}, status=201)
+        for _ in range(2):
+            seller, buyer = caller.send(template_id)
+            sign(caller, seller["slug"], SELLER_VALUES)
+            lost = cluster.most_leading("rpc-")
+            lost.kill()
+            sign(caller, buyer["slug"], BUYER_VALUES)
+            others = caller.send(template_id)
+            for submitter, values in zip(others, (SELLER_VALUES, BUYER_VALUES), strict=True):
+                sign(caller, submitter["slug"], values)
+            sent = [buyer["submission_id"], others[0]["submission_id"]]
+            check_all_told(suite, receiver, sent)
+            for number in sent:
+                assert list(told_by(receiver, number).values()) == [kind for kind in stated(suite, number) if kind in KINDS]
+            lost.start()
+        delivered = [request.message_id for request in receiver.requests]
+        assert len(delivered) == len(set(delivered))
+    waiting = cluster.nodes[0].messages()
+    assert {queue: count for queue, count in waiting.items() if queue.endswith(".parked") and count} == {}
