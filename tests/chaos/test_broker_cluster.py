@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 import requests
 
+from contracts.errors import ServiceError
 from contracts.rpc.callers import broker_user
+from contracts.rpc.health import PING, Ping
+from contracts.runtime.bus.client import RpcClient
 from deploy import broker_roles
 from deploy.make_secrets import broker_users
 from deploy.services import SERVICES
@@ -104,3 +107,29 @@ def test_a_node_is_killed_and_everything_goes_on_without_it(cluster: BrokerClust
         assert len(delivered) == len(set(delivered))
     waiting = cluster.nodes[0].messages()
     assert {queue: count for queue, count in waiting.items() if queue.endswith(".parked") and count} == {}
+
+
+def test_a_request_that_a_channel_has_lost_is_followed_by_others_that_are_answered(
+    cluster: BrokerCluster, suite: RunningSuite
+) -> None:
+    """The leader dies between the question who is there and the request. RabbitMQ 3.10 drops this request, and all that the
+    channel sends to that queue until the node is back."""
+    leading = cluster.most_leading("rpc-submissions")
+    elsewhere = next(node for node in cluster.nodes if node is not leading)
+    client = RpcClient(elsewhere.url_of(broker_user("gateway"), PASSWORDS["gateway"]), name="test")
+    try:
+        wait_until(lambda: client.connected, what="a connection")
+        client._met.add("submissions")  # it has been asked for
+        leading.kill()
+        wait_until(lambda: answers(client), what="an answer of submissions")
+    finally:
+        client.close()
+        leading.start()
+
+
+def answers(client: RpcClient) -> bool:
+    try:
+        client.call(PING["submissions"], Ping())
+    except ServiceError:
+        return False
+    return True

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pika
+from pika.exceptions import ChannelClosedByBroker
 from prometheus_client import Counter, Histogram
 from pydantic import BaseModel
 
@@ -29,7 +30,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc
 from contracts.rpc.callers import may_answer, service_of
 from contracts.runtime.bus import caller
-from contracts.runtime.bus.broker import Broker, user_of
+from contracts.runtime.bus.broker import Broker, reason_of, user_of
 from contracts.runtime.bus.declare import declare_exchange, may_declare
 from contracts.runtime.bus.presence import Attendance, Presence
 from contracts.runtime.bus.topology import (
@@ -90,11 +91,13 @@ class RpcClient:
         self._hints: set[tuple[str, str]] = set()
         self._numbers = itertools.count()
         self._channel: Any = None
+        self._sending: Any = None
+        """The channel by which requests leave: that of the replies, until it seems to lose them."""
         self._presence = Presence()
         self._looking = False
         self._asked_at: dict[str, float] = {}
         self._met: set[str] = set()
-        """Services that something was sent to on this connection. A channel that publishes for the first time to a queue whose
+        """Services that something was sent to by the present channel. One that publishes for the first time to a queue whose
         leader has just died is of no use for it until that node is back: RabbitMQ 3.10 drops all that it publishes there. So
         nothing is sent before the broker has found somebody there, which it does not while there is no leader."""
         self._absent: dict[str, dict[str, _Call]] = {}
@@ -165,8 +168,9 @@ class RpcClient:
         def doubt() -> None:
             if self._channel is not None:
                 self._broker.probe(self._channel)
-                if self._heard.get(rpc.service, 0.0) < began:
-                    self._quiet.setdefault(rpc.service, 0.0)
+                if self._heard.get(rpc.service, 0.0) < began and rpc.service not in self._quiet:
+                    self._quiet[rpc.service] = 0.0
+                    self._send_by_another_channel()
 
         self._broker.run(doubt)
         return _unavailable(f"The service {rpc.service} did not answer in time.", "timeout")
@@ -194,7 +198,7 @@ class RpcClient:
                 headers=headers,
                 user_id=self._user,
             )
-            self._channel.basic_publish(RPC_EXCHANGE, f"{rpc.service}.{rpc.method}", body, properties, mandatory=True)
+            self._sending.basic_publish(RPC_EXCHANGE, f"{rpc.service}.{rpc.method}", body, properties, mandatory=True)
 
         self._broker.run(lambda: self._publish_when_open(number, publish))
         return number
@@ -306,14 +310,32 @@ class RpcClient:
             expiration=str(int(_PING_EVERY_SECONDS * 1000)),
             user_id=self._user,
         )
-        self._channel.basic_publish(RPC_EXCHANGE, f"{service}.ping", b'{"args": [], "kwargs": {}}', properties)
+        self._sending.basic_publish(RPC_EXCHANGE, f"{service}.ping", b'{"args": [], "kwargs": {}}', properties)
+
+    def _send_by_another_channel(self) -> None:
+        """Nothing came of a request: perhaps because a leader died between the question who is there and the request."""
+
+        def ready(channel: Any) -> None:
+            if self._channel is not None and channel.connection is self._channel.connection:
+                channel.add_on_return_callback(self._on_return)
+                channel.add_on_close_callback(self._sending_closed)
+                before, self._sending = self._sending, channel
+                self._met.clear()
+                if before is not self._channel and before.is_open:
+                    before.close()
+
+        self._channel.connection.channel(on_open_callback=ready)
+
+    def _sending_closed(self, channel: Any, reason: Exception) -> None:
+        if channel is self._sending and isinstance(reason, ChannelClosedByBroker):
+            self._broker.reconnect(reason_of(reason))
 
     def opened(self, channel: Any) -> None:
         """The broker connection is there: make a reply queue."""
         queue = exclusive_queue_name("reply", self._user)
 
         def ready(_frame: Any) -> None:
-            self._reply_to, self._channel = queue, channel
+            self._reply_to, self._channel, self._sending = queue, channel, channel
             while self._unsent:
                 _, number, publish = self._unsent.popleft()
                 self._publish_when_open(number, publish)
@@ -337,7 +359,7 @@ class RpcClient:
         self._quiet.clear()
         if self._channel is None:
             return
-        self._channel = None
+        self._channel = self._sending = None
         unsent = {number for _, number, _ in self._unsent}
         for number in [number for number in self._pending if number not in unsent]:
             self._finish(number, _unavailable("The connection to the message broker was lost.", "lost"))
