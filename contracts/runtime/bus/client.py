@@ -246,9 +246,8 @@ class RpcClient:
             return
         for service in {call.service for _, call in late} | self._held.keys():
             self._ask_for(service)
-            if service in self._met and self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
-                self._quiet[service] = moment
-                self._ping(service)
+            if service in self._met:
+                self._ping_if_quiet(service)
         silent = any(asked_at <= moment - BROKER_PATIENCE for asked_at in self._asked_at.values())
         if silent:
             self._broker.probe(self._channel)
@@ -280,6 +279,7 @@ class RpcClient:
         for publish in held.values():
             self._met.add(service)
             publish()
+        self._ping_if_quiet(service)
 
     def _any_late(self, numbers: Iterable[str]) -> bool:
         since = time.monotonic() - LATE_SECONDS
@@ -300,8 +300,13 @@ class RpcClient:
         given_up.update((number, sent[number]) for number in late)
         return late
 
-    def _ping(self, service: str) -> None:
+    def _ping_if_quiet(self, service: str) -> None:
         """Anything it answers shows that it is there again. Not to be answered late: that would be one more to answer."""
+        moment = time.monotonic()
+        if self._quiet.get(service, moment) > moment - _PING_EVERY_SECONDS:
+            return
+        self._quiet[service] = moment
+        self._met.add(service)
         properties = pika.BasicProperties(
             content_type="application/json",
             content_encoding="utf-8",
