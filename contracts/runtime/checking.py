@@ -272,6 +272,8 @@ def _queues(name: str, settings: ServiceSettings) -> str:
             except ChannelClosedByBroker as closed:
                 if closed.reply_code != _NOT_FOUND:
                     raise
+                if declare.is_on_lost_node(closed):
+                    raise Fault(f"{plan.name} {declare.ON_ONE_NODE}") from None
                 imported = not declare.may_declare(broker.user_of(settings.amqp_url))
                 raise Fault(f"{plan.name} is missing: {declare.IMPORT if imported else 'run migrate'}") from None
     return str(len(plans))

@@ -23,6 +23,15 @@ from contracts.runtime.waiting import wait_for
 IMPORT = "the broker's definitions are not those of this version, or of other EVENT_RETRY_SECONDS; have an operator import them"
 
 
+ON_ONE_NODE = (
+    "is on one node of the broker's cluster only, which is down; have an operator give it replicas (deploy/RUNBOOK.md)"
+)
+
+
+class NodeDown(Exception):
+    """The only node that has the queue is down; the message says so."""
+
+
 def service_class(name: str) -> type | None:
     """The class in ``services/<name>/service.py`` whose ``name`` is the service's; None for the gateway."""
     if importlib.util.find_spec(f"services.{name}.service") is None:
@@ -75,14 +84,21 @@ def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
 
 
 def _waiting(connection: pika.BlockingConnection, queue: str) -> int | None:
-    """Messages in a queue; None when there is no such queue."""
+    """Messages in a queue; None when there is no such queue. Raises NodeDown when nobody can say."""
     channel = connection.channel()
     try:
         messages: int = channel.queue_declare(queue, passive=True).method.message_count
-    except ChannelClosedByBroker:
+    except ChannelClosedByBroker as closed:
+        if is_on_lost_node(closed):
+            raise NodeDown(f"{queue} {ON_ONE_NODE}") from closed
         return None
     channel.close()
     return messages
+
+
+def is_on_lost_node(closed: ChannelClosedByBroker) -> bool:
+    """Tell if the broker refuses because the queue's only node is down; otherwise there is no such queue."""
+    return "is down or inaccessible" in closed.reply_text
 
 
 def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:

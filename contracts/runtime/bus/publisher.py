@@ -150,7 +150,7 @@ class Publisher:
 
     def _on_confirm(self, frame: Any) -> None:
         if self._batch is not None:
-            # Refused is what goes to a queue whose leader has died: by this channel, with RabbitMQ 3.10, until that node is back.
+            # To a queue whose leader has died RabbitMQ 3.10 may refuse all of this channel until that node is back.
             self._batch.refused |= (refused := isinstance(frame.method, pika.spec.Basic.Nack))
             outcome = UNKNOWN if refused else CONFIRMED
             self._batch.settle(frame.method.delivery_tag, frame.method.multiple, outcome)
