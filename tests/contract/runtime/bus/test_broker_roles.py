@@ -375,6 +375,16 @@ def test_what_waits_for_another_try_comes_back(node: PrivateBroker, operator: An
     own.close()
 
 
+def test_every_queue_of_a_cluster_has_replicas_and_all_else_is_as_on_one_node(capsys: pytest.CaptureFixture[str]) -> None:
+    assert broker_roles.main(["print", "--cluster"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {queue["arguments"].pop("x-queue-type") for queue in printed["queues"]} == {"quorum"}
+    plain = broker_roles.definitions()
+    of_calls = [queue["name"] for queue in plain["queues"] if queue["arguments"].pop("x-queue-type", None) is None]
+    assert of_calls == [topology.rpc_queue(service).name for service in SERVICES if service != "gateway"]
+    assert printed == plain
+
+
 def test_a_broker_that_was_wiped_comes_back_with_all_of_it(workspace: Path) -> None:
     made = PrivateBroker(workspace / "broker-wiped", "operator", (broker_users("operator", PASSWORDS), RECORDED))
     made.start()
