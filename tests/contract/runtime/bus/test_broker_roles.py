@@ -375,7 +375,9 @@ def test_what_waits_for_another_try_comes_back(node: PrivateBroker, operator: An
     own.close()
 
 
-def test_every_queue_of_a_cluster_has_replicas_and_all_else_is_as_on_one_node(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_queue_of_a_cluster_has_replicas_and_all_else_is_as_on_one_node(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert broker_roles.main(["print", "--cluster"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {queue["arguments"].pop("x-queue-type") for queue in printed["queues"]} == {"quorum"}
@@ -431,7 +433,9 @@ def test_a_service_hands_back_what_is_parked_of_its_own_and_of_no_other(node: Pr
         assert refused.value.reply_code == 403
         connection.close()
     connection = pika.BlockingConnection(pika.URLParameters(url(node, "notifications")))
-    assert parked.counted(connection, [parking]) == {parking: 1}
+    wait_until(
+        lambda: parked.counted(connection, [parking]) == {parking: 1}, what="the event back from who was refused"
+    )
     assert [event.event_id for event in parked.read(connection, parking)] == ["one"]
     own = topology.own_exchange("notifications")
     assert parked.moved(connection, parking, again=True, event_id="one", exchange=own) == 1
