@@ -9,6 +9,7 @@ Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from contracts.runtime.bus.broker import parameters
 from contracts.runtime.settings import SecretFileFaults, given
 
 _NOT_FOUND = 404
+_GIVEN_BACK_WITHIN = 5.0
+"""Seconds."""
 
 
 def main(arguments: list[str], *, program: str = "python -m contracts.runtime.parked") -> int:
@@ -101,7 +104,7 @@ def read(connection: Any, queue: str, most: int | None = None) -> list[ParkedEve
         headers = (properties.headers or {}) if properties else {}
         when, tries = headers.get(topology.PARKED_AT_HEADER), headers.get(topology.FAILURES_HEADER)
         events.append(ParkedEvent(event_id=_event_id(body), parked_at=when, tries=tries, reason=_reason(headers)))
-    channel.close()  # gives back what was looked at
+    _give_back(channel, queue, len(events))
     return events
 
 
@@ -117,12 +120,13 @@ def moved(connection: Any, queue: str, *, again: bool, event_id: str | None = No
     channel.confirm_delivery()
     waiting: int = channel.queue_declare(queue, passive=True).method.message_count
     target = queue.removesuffix(topology.parked_queue_name(""))
-    done = 0
+    done = left = 0
     for _ in range(waiting):
         method, properties, body = channel.basic_get(queue)
         if method is None:
             break
         if event_id is not None and _event_id(body) != event_id:
+            left += 1
             continue
         headers = (properties.headers or {}).items()
         properties.headers = {name: value for name, value in headers if not name.startswith(("x-", "countersign-"))}
@@ -131,8 +135,21 @@ def moved(connection: Any, queue: str, *, again: bool, event_id: str | None = No
         channel.basic_publish(exchange, target, body, properties, mandatory=True)
         channel.basic_ack(method.delivery_tag)
         done += 1
-    channel.close()  # gives back what was looked at
+    _give_back(channel, queue, left)
     return done
+
+
+def _give_back(channel: Any, queue: str, looked_at: int) -> None:
+    """Have the broker take back so many messages, and wait until they can be looked at again: a quorum queue gets to it later
+    than it says so, and who asks next would find nothing. Not for ever: somebody else may look at them meanwhile."""
+    if looked_at:
+        channel.basic_nack(0, multiple=True)
+        deadline = time.monotonic() + _GIVEN_BACK_WITHIN
+        while (
+            channel.queue_declare(queue, passive=True).method.message_count < looked_at and time.monotonic() < deadline
+        ):
+            time.sleep(0.01)
+    channel.close()
 
 
 def _queues() -> list[str]:

@@ -1,12 +1,10 @@
 """``countersign stuck`` names what does not go on, in each service, and nothing else."""
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
@@ -156,14 +154,15 @@ def test_events_that_are_not_told_or_not_taken(opened: dict[str, Database]) -> N
 
 
 @pytest.fixture
-def _environment(monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path) -> Iterator[None]:
+def _environment(monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(observe, "setup", lambda *_: None)
-    with patch.dict(os.environ):
-        for service, url in places.databases.items():
-            os.environ.update(processes.environment(service, NO_BROKER, url, tmp_path))
-        os.environ |= {"KEY_ENCRYPTION_SECRET": "c4n4ry" * 8, "BLOB_URL": places.blobs}
-        yield
+    settings: dict[str, str] = {}
+    for service, url in places.databases.items():
+        settings |= processes.environment(service, NO_BROKER, url, tmp_path)
+    # Tests change more of it by the same fixture, which would else bring back what it found here.
+    for name, value in (settings | {"KEY_ENCRYPTION_SECRET": "c4n4ry" * 8, "BLOB_URL": places.blobs}).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.usefixtures("_environment")
