@@ -27,6 +27,7 @@ NODE_LOCKS = {
     ENVIRONMENT / "mcp-client": ROOT / "tests" / "support" / "clients" / "mcp_client",
     ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
     ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "pages" / "axe",
+    ENVIRONMENT / "csp-evaluator": ROOT / "tests" / "support" / "judges" / "pages" / "csp_evaluator",
     ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "interfaces" / "openapi",
 }
 """Where packages of npm go, and the folder of their lock."""
