@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import requests
 from standardwebhooks.webhooks import Webhook
 
+from deploy.processes.forked import ForkServerFailed, ForkServers
 from deploy.suite import Suite, SuiteFailed, settings_from_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -377,10 +378,13 @@ def main() -> int:
         "RENDERING_STAMP_FOLDER",
     }
     environment = {key: value for key, value in settings_from_environment().items() if key not in ours}
+    servers = ForkServers.of_this_process()
+    servers.begin()
     suite = Suite(
         folder,
         environment={key: value for key, value in environment.items() if not key.endswith("_DATABASE_URL")},
         with_providers=True,
+        start_process=servers.start,
     )
     began = time.monotonic()
     say("Starting the services, a private RabbitMQ node and their databases ...")
@@ -390,12 +394,13 @@ def main() -> int:
         valid = Demo(suite, results).run()
     except KeyboardInterrupt:
         return 130
-    except (SuiteFailed, requests.RequestException) as error:
+    except (SuiteFailed, ForkServerFailed, requests.RequestException) as error:
         say(f"The demo failed: {error}\nLogs are in {folder / 'log'}")
         return 1
     finally:
         with contextlib.suppress(KeyboardInterrupt):
             suite.stop()
+            servers.close()
     say("Stopped. `make up` runs it for you to try: the API docs are at /docs, mails and providers at /dev/mail.")
     return 0 if valid else 1
 

@@ -20,14 +20,15 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from contracts.runtime.settings import FILE, SecretFileFaults, given
-from deploy.log_pipe import LoggedProcess
 from deploy.make_secrets import broker_users
+from deploy.processes.forked import ForkServerFailed, ForkServers
+from deploy.processes.logged import LoggedProcess
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
 from deploy.services import DEFINITIONS, ROOT, SERVICES, WORKERS
 
@@ -79,9 +80,6 @@ class Suite:
     shared_user = False
     """Whether all services use one user of the private broker, the operator's, instead of one each."""
 
-    process_type = LoggedProcess
-    """What starts a process; tests have another way."""
-
     log_pause = 0.0
     """For tests: seconds that a log's reader sleeps after each read, at most."""
 
@@ -93,14 +91,17 @@ class Suite:
         environment: Mapping[str, str] | None = None,
         one_worker: bool = False,
         with_providers: bool = False,
+        start_process: Callable[..., LoggedProcess] = LoggedProcess,
     ) -> None:
         """``one_worker``: all services but the gateway are served by one process instead of one each, which starts and idles
         at less cost. ``with_providers``: a provider of remote certificates and one of duty stamps run beside them, to be tried;
-        the latter unless RENDERING_STAMP_FOLDER says that there is another."""
+        the latter unless RENDERING_STAMP_FOLDER says that there is another. ``start_process``: as LoggedProcess, which
+        starts each anew; ForkServers.start makes copies."""
         self.var_dir = var_dir.resolve()
         self.var_dir.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
         self.one_worker, self.with_providers = one_worker, with_providers
+        self._start_process = start_process
         self.settings = dict(environment or {})
         self.base_url = self.settings.get("BASE_URL") or f"http://localhost:{self.port}"
         self.broker: PrivateBroker | None = None
@@ -147,7 +148,7 @@ class Suite:
     def start_program(self, name: str) -> None:
         program = self.programs[name]
         program.wanted = True
-        program.process = self.process_type(
+        program.process = self._start_process(
             [sys.executable, *program.arguments],
             self.var_dir / "log" / f"{name}.log",
             cwd=ROOT,
@@ -337,7 +338,7 @@ class Suite:
         """Bring databases and queues to this version: the databases while the broker is still starting."""
         log = self.var_dir / "log" / "migrate.log"
         log.unlink(missing_ok=True)
-        migration = self.process_type(
+        migration = self._start_process(
             [sys.executable, "-m", "contracts.runtime.main", "migrate", *SERVICES],
             log,
             cwd=ROOT,
@@ -478,23 +479,26 @@ def main() -> int:
         print(f"Countersign was not started: {fault}", file=sys.stderr)
         return 1
     with_providers = os.environ.get("PROVIDERS_TO_TRY") != "no"
-    suite = Suite(var_dir, port=port, environment=settings, with_providers=with_providers)
+    servers = ForkServers.of_this_process()
+    suite = Suite(var_dir, port=port, environment=settings, with_providers=with_providers, start_process=servers.start)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     began = time.monotonic()
     try:
+        servers.begin()
         suite.start()
         suite.start_providers()
         announce(suite, time.monotonic() - began)
         suite.watch()
     except KeyboardInterrupt:
         print("stopping", file=sys.stderr, flush=True)
-    except SuiteFailed as error:
+    except (SuiteFailed, ForkServerFailed) as error:
         print(f"Countersign could not be kept running: {error}", file=sys.stderr)
         return 1
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):  # pressed twice, the broker would be left behind
             signal.signal(number, signal.SIG_IGN)
         suite.stop()
+        servers.close()
     return 0
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from contracts.runtime.bus import declare
 from contracts.runtime.process import settings_of
-from deploy.log_pipe import LoggedProcess
-from tests.support.services.forking import ForkedProcess
+from deploy.processes.logged import LoggedProcess
+from tests.support.services.forking import CopiedProcess
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
@@ -73,7 +73,7 @@ def start(service: str, command: str, settings: dict[str, str], log: IO[bytes]) 
 
 def logged(arguments: list[str], settings: dict[str, str], log: IO[bytes]) -> LoggedProcess:
     """Any process, with its log in a pipe."""
-    process = ForkedProcess(arguments, Path(log.name), env=settings, pause=LOG_PAUSE)
+    process = CopiedProcess(arguments, Path(log.name), env=settings, pause=LOG_PAUSE)
     _started.add(process)
     return process
 

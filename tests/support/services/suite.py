@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import requests
 
-from deploy.log_pipe import LoggedProcess
+from deploy.processes.logged import LoggedProcess
 from deploy.services import SERVICES
 from deploy.suite import Suite
-from tests.support.services.forking import ForkedProcess
+from tests.support.services.forking import CopiedProcess
 from tests.support.services.migrated import migrated
 
 T = TypeVar("T")
@@ -27,11 +27,11 @@ class RunningSuite(Suite):
 
     def __init__(self, folder: Path, *, as_deployed: bool = False, **more: Any) -> None:
         """``as_deployed``: each process is started anew and the schemas are migrated from nothing, instead of copied."""
-        self.process_type = LoggedProcess if as_deployed else ForkedProcess
-        super().__init__(folder, **more)
+        self._copies = not as_deployed
+        super().__init__(folder, start_process=CopiedProcess if self._copies else LoggedProcess, **more)
 
     def _migrate(self) -> None:
-        if self.process_type is ForkedProcess:
+        if self._copies:
             environment = self.environment(self.programs["gateway"])
             for service in SERVICES:
                 url = environment[f"{service.upper()}_DATABASE_URL"]

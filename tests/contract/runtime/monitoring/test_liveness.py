@@ -20,7 +20,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.monitoring import liveness
 from contracts.runtime.monitoring.liveness import Watched
-from deploy.log_pipe import LoggedProcess
+from deploy.processes.logged import LoggedProcess
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services import processes
 from tests.support.services.gateway import RunningGateway

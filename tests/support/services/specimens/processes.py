@@ -9,7 +9,7 @@ from typing import IO
 import pytest
 
 import services
-from deploy.log_pipe import LoggedProcess
+from deploy.processes.logged import LoggedProcess
 from tests.support.services import processes
 
 

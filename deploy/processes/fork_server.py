@@ -1,8 +1,8 @@
-"""What processes of services are copies of, see ``forking``: it imports, waits, and in each copy becomes a process of a service.
+"""What processes of services are copies of, see ``forked``: it imports, waits, and in each copy becomes a process of a service.
 
 Little is imported here: a worker makes the standard library cooperative before it imports anything.
 
-    python -m tests.support.services.template_process SOCKET PID worker | plain
+    python -m deploy.processes.fork_server SOCKET PID worker | plain
 """
 
 import gc
@@ -11,24 +11,26 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from contracts.runtime import garbage
+from deploy.services import SERVICES, WORKERS
 
-_WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
 _IMPORTS = {
-    "worker": ("contracts.runtime.worker.serve", *(f"services.{name}.service" for name in _WORKERS)),
+    "worker": ("contracts.runtime.worker.serve", *(f"services.{name}.service" for name in WORKERS)),
     "plain": (
         "contracts.runtime.process",
         "contracts.runtime.checking",
-        *(f"services.{name}.background" for name in (*_WORKERS, "gateway")),
+        *(f"services.{name}.background" for name in SERVICES),
         "services.gateway.app",
         "uvicorn.protocols.http.httptools_impl",
         "uvicorn.loops.uvloop",
@@ -39,8 +41,8 @@ _Socket, _select = socket.socket, select.select
 """As they are before anything is made cooperative."""
 
 
-class Template:
-    """Waits to be copied. It ends with the process that the run is."""
+class ForkServer:
+    """Waits to be copied. It ends with the process ``run``."""
 
     def __init__(self, path: Path, run: int) -> None:
         self._path = path
@@ -62,8 +64,9 @@ class Template:
 
     def wait(self) -> dict[str, Any] | None:
         """What a copy is to do, in the copy; None when the run is over."""
+        watched: list[Any] = [self._listening, self._woken, self._run]
         while True:
-            ready, _, _ = _select([self._listening, self._woken, self._run], [], [])
+            ready, _, _ = _select(watched, [], [])
             if self._woken in ready:
                 self._woken.recv(4096)
                 self._tell_ended()
@@ -76,10 +79,11 @@ class Template:
                 return None
 
     def _copied(self, connection: socket.socket) -> dict[str, Any] | None:
-        """What the copy is to do, in the copy; None in the template, which tells whoever asked the copy's number."""
+        """What the copy is to do, in the copy; None in the fork server, which tells whoever asked the copy's number."""
         try:
             size, outputs, _, _ = socket.recv_fds(connection, _WORD.size, 2)
-            request = json.loads(connection.recv(*_WORD.unpack(size), socket.MSG_WAITALL))
+            (length,) = _WORD.unpack(size)
+            request = json.loads(connection.recv(length, socket.MSG_WAITALL))
         except (OSError, ValueError, struct.error):  # whoever asked was killed
             connection.close()
             return None
@@ -129,35 +133,44 @@ def become(request: dict[str, Any], outputs: list[int]) -> None:
     os.environ.update(kept | request["environment"])
     time.tzset()
     if "tempfile" in sys.modules:
-        sys.modules["tempfile"].tempdir = None
+        sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
     os.chdir(request["folder"])
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through="PYTHONUNBUFFERED" in os.environ)  # type: ignore[union-attr]
     sys.argv = request["arguments"]
+    Path("/proc/self/comm").write_text(_name(*sys.argv))
     garbage._began = time.monotonic()
     if "eventlet" in sys.modules:
-        # The loop of green threads waits by epoll. A copy shares the template's with all others, and each would wake all for ever.
+        # The loop of green threads waits by epoll. A copy shares the fork server's with all others, and each would wake all
+        # for ever.
         sys.modules["eventlet.hubs"].use_hub()
 
 
-def main(path: Path, run: int, kind: str) -> None:
-    """Import, wait, and be the module that a copy is to be."""
+def _name(module: str, *arguments: str) -> str:
+    """Return what ``top`` and ``ps -e`` call the process: its service, or what it does for several; 15 characters at most."""
+    return module.rpartition(".")[2] if module.startswith("services.") or not arguments else arguments[0]
+
+
+def main(path: Path, run: int, kind: str, prepare: Callable[[str], None] = lambda _: None) -> None:
+    """Import, wait, and be the module that a copy is to be. ``prepare``: what is to be done with what was imported."""
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as contracts.runtime.main does
     garbage.seldom()
-    template = Template(path, run)
+    server = ForkServer(path, run)
     if kind == "worker":
         from contracts.runtime.worker.patch import patch
 
         patch()
     for module in _IMPORTS[kind]:
         importlib.import_module(module)
-    if kind == "plain" and "LATE" in os.environ:
-        importlib.import_module("tests.support.services.circumstances.lateness").make_late()
+    importlib.import_module("sqlalchemy.orm").configure_mappers()  # else each copy does, for all services
+    prepare(kind)
     gc.collect()
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in every copy"
-    template.listen()
-    if template.wait() is not None:
+    server.listen()
+    if server.wait() is None:
+        shutil.rmtree(path.parent, ignore_errors=True)  # who was killed has not removed it
+    else:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
