@@ -10,7 +10,7 @@ from tests.support.material.agreement import agreement_pdf
 from tests.support.services.suite import RunningSuite, wait_until
 
 OF_OUR_OWN_SCRIPTS = "MEDIUM_MAYBE script-src 'self'"
-"""It warns of files of strangers that our own address might give out as scripts; the second test looks for them."""
+"""It warns of files of strangers that our own address might give out as scripts, see ``test_files.py`` of the pages."""
 OF_THE_VIEWER = "MEDIUM_MAYBE object-src 'self'"
 """Browsers show a PDF by an element that this allows, in an answer that is the PDF itself."""
 
@@ -22,7 +22,10 @@ def test_no_policy_of_any_page_has_a_weakness(suite: RunningSuite) -> None:
         "/submissions",
         {
             "template_id": template["id"],
-            "submitters": [{"role": "Seller", "email": "ana@example.com"}, {"role": "Buyer"}],
+            "submitters": [
+                {"role": "Seller", "email": "ana@example.com"},
+                {"role": "Buyer", "email": "bob@example.com"},
+            ],
         },
     )
     mail = wait_until(lambda: _newest_mail(suite), what="a mail's page")

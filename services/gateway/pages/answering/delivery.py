@@ -15,6 +15,10 @@ from contracts.runtime.data.blobstore import BlobStore
 SHOWN_IN_BROWSER = frozenset({"application/pdf", "image/png", "image/jpeg"})
 """Everything else is offered for saving: it may hold scripts."""
 
+_LOADED_BY_PAGES = ("script", "css")
+"""Media types with these words are what a page loads and runs, from our own address too. Whoever sends in a file names its
+type, and nobody sends in parts of our pages: all of them go out as plain bytes, which no browser runs."""
+
 _SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 # Not every browser starts its PDF viewer in a sandbox, and a PDF cannot run a script in our origin anyway.
 _PDF_POLICY = "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'"
@@ -26,7 +30,8 @@ def stored_file(blobs: BlobStore, key: str, media_type: str, filename: str) -> f
     A blob never changes, so its key names its content: the entity tag is made of it.
     """
     size = blobs.size(key)
-    answer = flask.Response(mimetype=media_type)
+    loaded = any(word in media_type.lower() for word in _LOADED_BY_PAGES)
+    answer = flask.Response(mimetype="application/octet-stream" if loaded else media_type)
     answer.set_etag(key.rpartition("/")[2])
     etag = answer.get_etag()[0] or ""
     answer.headers["Accept-Ranges"] = "bytes"

@@ -111,6 +111,19 @@ def test_what_may_hold_a_script_is_saved_and_not_shown(client: Any, blobs: BlobS
     assert answer.headers["Content-Security-Policy"].startswith("sandbox;")
 
 
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/javascript", "application/x-javascript", "text/ECMAScript", "text/jscript", "text/livescript", "text/css"],
+)
+def test_no_page_of_ours_can_be_made_to_run_a_file_of_a_stranger(
+    client: Any, blobs: BlobStore, media_type: str
+) -> None:
+    blob = blobs.put(b"alert(1)", media_type, prefix="uploads/")
+    answer = client.get(path(blob, filename="x.js"))
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_a_link_that_was_not_made_here_leads_nowhere(client: Any, pdf: BlobRef) -> None:
     assert client.get(path(pdf, secret="another")).status_code == 404
     assert client.get("/file/%E2%98%83/x.pdf").status_code == 404
