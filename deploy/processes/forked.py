@@ -55,8 +55,16 @@ class ForkServers:
         return cls(Path(tempfile.mkdtemp(prefix="fork-servers-")), os.getpid())
 
     def close(self) -> None:
-        """Remove their folder: nobody can ask any more. They go on waiting for their copies until this process ends."""
+        """End those that this process has started, and remove their folder. Copies that run go on."""
+        for server in self._started:
+            server.terminate()
+            server.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of those that this process has started."""
+        return [server.pid for server in self._started]
 
     def begin(self) -> None:
         """Have them import already. Who asks for a copy then waits less."""

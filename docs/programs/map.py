@@ -1,4 +1,4 @@
-"""``python -m docs.programs.map``: draw which room or module imports which, for each service, as ``docs/programs/map.svg``.
+"""``python -m docs.programs.map``: draw which room or module imports which, for each service, as ``docs/map.svg``.
 
 What imports stands above what it imports. An arrow that others already imply is left out: where A imports B and B imports C,
 none is drawn from A to C. A circle cannot be drawn, and is refused by name.

@@ -1,15 +1,17 @@
-"""What the idle suite with its broker takes: proportional memory of every process (shared pages are counted once), its share of a
-processor, and how often its threads wake up. The last is a count, which is the same on a machine that is busy with something else.
+"""What the idle suite of ``make up`` with its broker takes: proportional memory of every process (shared pages are counted once), its
+share of a processor, and how often its threads wake up. The last is a count, which is the same on a machine that is busy with
+something else. Without the providers that are there to be tried.
 """
 
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.services.suite import start_suite
+from deploy.processes.forked import ForkServers
+from deploy.suite import Suite
 
 SETTLED_AFTER = 60.0
 """Services ask others less and less often while nothing happens."""
@@ -18,7 +20,7 @@ MEASURED_FOR = 60.0
 
 @dataclass(frozen=True)
 class Use:
-    """What a process and its children have used since they were started: seconds of processors, and voluntary context switches
+    """What a process, or several, have used since they were started: seconds of processors, and voluntary context switches
     of all threads."""
 
     seconds: float
@@ -27,40 +29,52 @@ class Use:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        suite = start_suite(Path(folder))
-        try:
-            print(f"ready after {time.perf_counter() - began:.1f} s")
-            time.sleep(SETTLED_AFTER)
-            assert suite.broker is not None
-            roots = {name: program.process.pid for name, program in suite.programs.items() if program.process}
-            roots["broker"] = suite.broker.pid
-            weights = {name: weight(pid) for name, pid in roots.items()}
-            before = {name: used(pid) for name, pid in roots.items()}
+        for start in ("first", "second"):
             began = time.perf_counter()
-            time.sleep(MEASURED_FOR)
-            passed = time.perf_counter() - began
-            after = {name: used(pid) for name, pid in roots.items()}
-        finally:
-            suite.stop()
+            servers = ForkServers.of_this_process()
+            servers.begin()
+            suite = Suite(Path(folder), start_process=servers.start)
+            try:
+                suite.start()
+                print(f"{start} start: ready after {time.perf_counter() - began:.1f} s")
+                if start == "second":
+                    _measure(suite, servers)
+            finally:
+                suite.stop()
+                servers.close()
+
+
+def _measure(suite: Suite, servers: ForkServers) -> None:
+    time.sleep(SETTLED_AFTER)
+    assert suite.broker is not None
+    roots = {name: program.process.pid for name, program in suite.programs.items() if program.process}
+    roots["broker"] = suite.broker.pid
+    families = {name: list(_family(pid)) for name, pid in roots.items()}
+    families["fork servers"] = servers.pids
+    weights = {name: weight(family) for name, family in families.items()}
+    before = {name: used(family) for name, family in families.items()}
+    began = time.perf_counter()
+    time.sleep(MEASURED_FOR)
+    passed = time.perf_counter() - began
+    after = {name: used(family) for name, family in families.items()}
     print(f"  {'':<14} {'memory':>9} {'processor':>10} {'wake-ups a second':>18}")
-    shares = {name: (after[name].seconds - before[name].seconds) / passed for name in roots}
-    wakes = {name: (after[name].switches - before[name].switches) / passed for name in roots}
-    for name in roots:
+    shares = {name: (after[name].seconds - before[name].seconds) / passed for name in families}
+    wakes = {name: (after[name].switches - before[name].switches) / passed for name in families}
+    for name in families:
         print(f"  {name:<14} {weights[name]:6.0f} MB {shares[name]:10.2%} {wakes[name]:18.1f}")
     together = sum(weights.values()), sum(shares.values()), sum(wakes.values())
     print(f"  {'together':<14} {together[0]:6.0f} MB {together[1]:10.2%} {together[2]:18.1f}")
     print(f"  {'target':<14} {500:6.0f} MB {0.01:10.2%}")
 
 
-def weight(pid: int) -> float:
-    """Megabytes of a process and its children."""
-    return sum(_own_weight(process) for process in _family(pid))
+def weight(family: Sequence[int]) -> float:
+    """Megabytes of these processes."""
+    return sum(_own_weight(process) for process in family)
 
 
-def used(pid: int) -> Use:
-    """What a process and its children have used."""
-    threads = [thread for process in _family(pid) for thread in Path(f"/proc/{process}/task").iterdir()]
+def used(family: Sequence[int]) -> Use:
+    """What these processes have used."""
+    threads = [thread for process in family for thread in Path(f"/proc/{process}/task").iterdir()]
     seconds = sum(_read(thread / "schedstat", lambda text: int(text.split()[0])) for thread in threads) / 1e9
     return Use(seconds, round(sum(_read(thread / "status", _switches) for thread in threads)))
 

@@ -269,9 +269,8 @@ class RpcClient:
         held = {number: publish for number, publish in self._held.pop(service, {}).items() if number in self._pending}
         if attendance is not None and attendance.consumers == 0:
             if held and service not in self._met and service not in self._absent and not self._any_late(held):
-                self._held[service] = (
-                    held  # it is asked again: what is just starting, or gets a leader, comes within a moment
-                )
+                # Asked again at the next look: what is just starting, or gets a leader, comes within a moment.
+                self._held[service] = held
                 return
             self._absent.setdefault(service, {})
             for number in [*self._untaken(service, attendance.waiting, held), *held]:
