@@ -138,7 +138,7 @@ def test_an_unknown_method_is_nameko_s_error(worker: Specimen, channel: Any) -> 
 
 def test_what_our_client_sends(broker: PrivateBroker, channel: Any) -> None:
     """Read by a bare service, which answers as nameko does."""
-    queue = channel.queue_declare("", exclusive=True).method.queue
+    queue = channel.queue_declare("rpc-bare", exclusive=True).method.queue
     channel.queue_bind(queue, "nameko-rpc", "bare.*")
     call: Rpc[contract.Echo, contract.Echo] = Rpc("bare", "echo", contract.Echo, contract.Echo, timeout=7)
     del REGISTRY["bare.echo"]
