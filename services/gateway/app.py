@@ -43,7 +43,7 @@ from services.gateway.http.connexion_import import (
     SecurityMiddleware,
 )
 from services.gateway.http.edge import API, Application, Edge
-from services.gateway.http.openapi import specification
+from services.gateway.http.openapi import specification, version_31
 from services.gateway.http.openapi.specification import Operation
 from services.gateway.http.openapi.validation import NoUriParser, validator_map
 from services.gateway.http.server import Server, server
@@ -115,7 +115,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         operators=operators.Operators(database, context.keys),
         standing=partial(_standing, database),
     )
-    interface = OpenApi(settings)
+    interface, interface_31 = OpenApi(specification.published(settings)), OpenApi(version_31.published(settings))
     api, methods, operations = _api(context, authenticator)
     work = Sending(context, Operations(api, operations), prepared, pace())
     endpoints: dict[str, Application] = {
@@ -123,6 +123,8 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         "/readyz": Readiness(context),
         "/openapi.json": interface,
         "/api/openapi.json": interface,
+        "/openapi-3.1.json": interface_31,
+        "/api/openapi-3.1.json": interface_31,
         "/docs": Docs(),
     }
     if not settings.health_port:

@@ -3,7 +3,7 @@
 import asyncio
 import mimetypes
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,6 @@ from contracts.runtime import process
 from contracts.runtime.monitoring import liveness
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.answers import error_codes
-from services.gateway.http.openapi import specification
-from services.gateway.settings import Settings
 
 _READER = Path(swagger_ui_bundle.swagger_ui_path)
 _READER_FILES = ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
@@ -130,10 +128,10 @@ class Readiness:
 
 
 class OpenApi:
-    """``/openapi.json``: the interface with this installation's limits."""
+    """``/openapi.json`` and ``/openapi-3.1.json``: the interface with this installation's limits."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._body = orjson.dumps(specification.published(settings), option=orjson.OPT_NON_STR_KEYS)
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._body = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await answer(send, 200, self._body, headers=[(b"access-control-allow-origin", b"*")])

@@ -30,9 +30,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 API = "/api"
 AGENTS = "/mcp"
 """Where agents are answered."""
-API_VERSION = "2026-11-28"
+API_VERSION = "2026-11-29"
 """The day since which the interface is as it is: ``docs/api-versions.md`` says what has changed with each."""
-TAGGED_ENDPOINTS = frozenset({"/openapi.json", "/api/openapi.json"})
+TAGGED_ENDPOINTS = frozenset(f"{prefix}/{name}.json" for prefix in ("", API) for name in ("openapi", "openapi-3.1"))
 """Endpoints of our own whose answers have an entity tag, as the API's have."""
 FORM_PATHS = frozenset({"/api/attachments"})
 """Paths under ``/api`` that take a form with a file instead of JSON, from anybody."""

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 
 from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.support.judges.interfaces.json_schema import body_of, faults
 from tests.support.material.agreement import agreement_pdf, send
 from tests.support.material.outcomes import mails_to
 from tests.support.servers.receiver import Received, Receiver
@@ -125,7 +127,9 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
         wait_until(lambda: sorted(received()) == kinds, what="the four events")
         suite.api("DELETE", f"/webhooks/{webhook}")
     told = received()
-    for body in told.values():
+    document = requests.get(f"{suite.base_url}/openapi-3.1.json", timeout=120).json()
+    for kind, body in told.items():
+        assert list(faults(document, body_of(document, kind), body)) == [], kind
         assert set(body) == {"event_type", "timestamp", "data"}
         assert datetime.fromisoformat(body["timestamp"]).utcoffset() == timedelta(0)
     data = {kind: body["data"] for kind, body in told.items()}

@@ -154,7 +154,17 @@ def test_a_role_s_limits_hold_besides(gateway: Gateway) -> None:
 def test_pages_ask_for_no_key_and_mind_none(gateway: Gateway, keys: dict[Scope, str], scope: Scope) -> None:
     """Links to sign, to a submission's page and to files that end are worth what they are to whoever has them; the document and
     its reader are for everybody."""
-    for page in ("/", "/docs", "/openapi.json", "/healthz", "/verify", "/e/nothing", "/s/nothing", "/d/nothing"):
+    for page in (
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/openapi-3.1.json",
+        "/healthz",
+        "/verify",
+        "/e/nothing",
+        "/s/nothing",
+        "/d/nothing",
+    ):
         answers = [gateway.ask("GET", page, key=key) for key in ("", keys[scope], gateway.key)]
         assert len({answer.status for answer in answers}) == 1, page
         assert answers[0].status != 403, page

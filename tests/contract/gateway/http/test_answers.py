@@ -154,9 +154,10 @@ def test_secrets_are_kept_by_no_cache_and_errors_have_no_tag(gateway: RunningGat
     assert (made.headers["Cache-Control"], "ETag" in made.headers) == ("no-store", False)
 
 
-def test_the_document_is_fetched_once(gateway: RunningGateway) -> None:
-    first = gateway.call("GET", "/openapi.json", key=None)
-    known = gateway.call("GET", "/api/openapi.json", key=None, headers={"If-None-Match": first.headers["ETag"]})
+@pytest.mark.parametrize("name", ["openapi", "openapi-3.1"])
+def test_the_document_is_fetched_once(gateway: RunningGateway, name: str) -> None:
+    first = gateway.call("GET", f"/{name}.json", key=None)
+    known = gateway.call("GET", f"/api/{name}.json", key=None, headers={"If-None-Match": first.headers["ETag"]})
     assert (known.status_code, known.content) == (304, b"")
     assert "ETag" not in gateway.call("GET", "/healthz").headers
 

@@ -1,6 +1,8 @@
-"""Judges of OpenAPI documents that we did not write: the linters of Redocly and Stoplight (Spectral), with their recommended rules.
+"""Judges of OpenAPI documents that we did not write: the linters of Redocly and Stoplight (Spectral), and vacuum, with their
+recommended rules.
 
-``deploy/local.py`` installs them from ``tests/support/judges/interfaces/openapi``; which of their rules is off, and why, says ``lint.mjs``.
+``deploy/local.py`` installs the first two from ``tests/support/judges/interfaces/openapi``, the lock of the tests the third; which of
+their rules are off, and why, say ``lint.mjs`` and ``vacuum.yaml``.
 """
 
 import json
@@ -10,9 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import vacuum
+
 LINTERS = ("redocly", "spectral")
 MODULES = Path(sys.prefix) / "openapi-linters"
 _SCRIPT = Path(__file__).parent / "openapi" / "lint.mjs"
+_RULES = Path(__file__).parent / "openapi" / "vacuum.yaml"
+_VACUUM = Path(vacuum.__file__).parent / "lib" / "vacuum"
 
 
 def findings(folder: Path, documents: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
@@ -25,3 +31,19 @@ def findings(folder: Path, documents: Mapping[str, Any]) -> dict[str, dict[str, 
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     return {name: told[str(file)] for name, file in files.items()}
+
+
+def findings_of_vacuum(folder: Path, document: Any) -> list[str]:
+    """Return what vacuum says of a document. Of OpenAPI 3.1 only: in one of 3.0 it does not know ``nullable``, and takes each null in an
+    example for wrong."""
+    (folder / "document.json").write_text(json.dumps(document))
+    options = ["--remote=false", "--timeout", "600", "--no-style", "--ruleset", str(_RULES), "--no-pretty", "--stdout"]
+    done = subprocess.run(
+        [str(_VACUUM), "spectral-report", *options, "document.json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr or done.stdout
+    return [f"{one['code']} at {'/'.join(one['path'])}: {one['message']}" for one in json.loads(done.stdout) or []]
