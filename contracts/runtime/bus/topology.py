@@ -68,8 +68,8 @@ def rpc_queue(service: str) -> QueuePlan:
 
 
 def replicated(plan: QueuePlan) -> QueuePlan:
-    """Return a plan of the same queue with a replica on several nodes of a cluster. A queue of calls has none otherwise: it is
-    what every page waits for, and replication has each call wait for a disk, of which nothing comes where there is one node."""
+    """Return a plan of the same queue with replicas on the nodes of a cluster. A queue of calls has none otherwise: with them
+    each call waits for disks, for which one node gives nothing in return."""
     return replace(plan, arguments={**plan.arguments, "x-queue-type": "quorum"})
 
 
