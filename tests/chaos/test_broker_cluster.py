@@ -6,7 +6,7 @@ they missed: what arrives was delivered by the cluster.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,11 @@ class Patient:
 
     def __init__(self, suite: RunningSuite) -> None:
         self._suite = suite
-        self.refused = 0
-        """How often it could not."""
+        self.var_dir = suite.var_dir
+
+    def api(self, method: str, path: str) -> Any:
+        """As ``RunningSuite.api``."""
+        return self._answered(lambda: self._suite.call(method, path))
 
     def page(self, method: str, path: str, json: Any = None) -> Any:
         """As ``RunningSuite.page``."""
@@ -57,10 +60,9 @@ class Patient:
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         return self._answered(lambda: self._suite.call("POST", "/submissions", body, headers=headers))
 
-    def _answered(self, call: Any) -> Any:
+    def _answered(self, call: Callable[[], requests.Response]) -> Any:
         def answer() -> requests.Response | None:
             got = call()
-            self.refused += got.status_code == 503
             return None if got.status_code == 503 else got
 
         answered = wait_until(answer, what="an answer")
@@ -110,10 +112,10 @@ def test_a_node_is_killed_and_everything_goes_on_without_it(cluster: BrokerClust
             for submitter, values in zip(others, (SELLER_VALUES, BUYER_VALUES), strict=True):
                 sign(caller, submitter["slug"], values)
             sent = [buyer["submission_id"], others[0]["submission_id"]]
-            check_all_told(suite, receiver, sent)
+            check_all_told(caller, receiver, sent)
             for number in sent:
                 assert list(told_by(receiver, number).values()) == [
-                    kind for kind in stated(suite, number) if kind in KINDS
+                    kind for kind in stated(caller, number) if kind in KINDS
                 ]
             lost.start()
         delivered = [request.message_id for request in receiver.requests]
