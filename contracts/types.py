@@ -715,9 +715,13 @@ class FormerSecret(Tolerant):
     valid_until: Moment
 
 
+WebhookPayload = Literal["full", "thin"]
+
+
 class Webhook(Tolerant):
     """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers, as do
-    ``former_signing_secrets`` for a time. ``test``: it is told what happens in test mode, and nothing else."""
+    ``former_signing_secrets`` for a time. ``payload``: whether it is told the whole record (``full``) or only which one
+    it is (``thin``). ``test``: it is told what happens in test mode, and nothing else."""
 
     id: int
     url: str
@@ -725,6 +729,7 @@ class Webhook(Tolerant):
     secret: dict[str, str] = Field(default_factory=dict)
     signing_secret: str
     former_signing_secrets: list[FormerSecret] = Field(default_factory=list)
+    payload: WebhookPayload = "full"
     disabled_at: Moment | None = None
     test: bool = False
     created_at: Moment

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from contracts.rpc import Rpc
-from contracts.types import Actor, EventRecord, Moment, Page, PageRequest, Pagination, Tolerant, Webhook
+from contracts.types import Actor, EventRecord, Moment, Page, PageRequest, Pagination, Tolerant, Webhook, WebhookPayload
 
 
 class GetWebhook(Tolerant):
@@ -16,13 +16,14 @@ class ListWebhooks(PageRequest):
 
 
 class CreateWebhook(Tolerant):
-    """``events`` empty or None: all ``form.*``. ``secret`` holds at most one HTTP header."""
+    """``events`` empty or None: all ``form.*``. ``secret`` holds at most one HTTP header. ``payload`` None: ``full``."""
 
     request_id: str
     actor: Actor
     url: str
     events: list[str] | None = None
     secret: dict[str, str] | None = None
+    payload: WebhookPayload | None = None
 
 
 class UpdateWebhook(Tolerant):
@@ -34,6 +35,7 @@ class UpdateWebhook(Tolerant):
     url: str | None = None
     events: list[str] | None = None
     secret: dict[str, str] | None = None
+    payload: WebhookPayload | None = None
     expected_state: str | None = None
 
 

@@ -73,6 +73,7 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
             events=_checked(lambda: domain.subscribed(command.events)),
             secret=_checked(lambda: domain.checked_secret(command.secret)),
             signing_secret=_new_secret(),
+            payload=command.payload or "full",
             owner_email=command.actor.email,
             test=command.actor.test,
             created_at=now,
@@ -99,6 +100,8 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
             webhook.events = _checked(lambda: domain.subscribed(command.events))
         if "secret" in keys:
             webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
+        if command.payload is not None:
+            webhook.payload = command.payload
         if keys & {"url", "events"}:
             webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
         if "url" in keys:
@@ -156,7 +159,7 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
         data = json.loads(newest.body)["data"]
         delivery = _new_delivery(webhook, newest, f"test_{uuid7()}", now)
         delivery.stream = delivery.message_id
-        delivery.body = _body("form.completed", now, data)
+        delivery.body = _body("form.completed", now, domain.thin(data) if webhook.payload == "thin" else data)
         delivery.test = True
         session.add(delivery)
         return rpc.Confirmation(message="Test webhook request has been queued")
@@ -588,6 +591,7 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
         event_type=event.event_type,
         message_id=message_id,
         stream=f"{webhook.id}/{event.subject}",
+        body=_thin_body(event) if webhook.payload == "thin" else None,
         test=False,
         state="due",
         next_attempt_at=now,
@@ -787,6 +791,10 @@ def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
     return json.dumps(
         {"event_type": event_type, "timestamp": iso(timestamp), "data": data}, ensure_ascii=False, separators=(",", ":")
     )
+
+
+def _thin_body(event: LoggedEvent) -> str:
+    return _body(event.event_type, event.recorded_at, domain.thin(json.loads(event.body)["data"]))
 
 
 def _describe(attempt: Attempt) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from contracts.events import FORM_COMPLETED, FORM_DECLINED, FORM_STARTED, FORM_VIEWED, REGISTRY
 from contracts.types import FormerSecret
@@ -48,6 +49,7 @@ _RESERVED = {
 }
 _RESERVED_PREFIXES = ("content-", "webhook-", "accept")
 _MAX_HEADER_VALUE = 4096
+_IDENTITY = ("id", "submission_id", "erased")
 
 
 class Refused(Exception):
@@ -57,6 +59,11 @@ class Refused(Exception):
         super().__init__(reason)
         self.field = field
         self.reason = reason
+
+
+def thin(data: dict[str, Any]) -> dict[str, Any]:
+    """What a thin event has of a record: which one it is. The rest can be asked for, by who has a key."""
+    return {key: data[key] for key in _IDENTITY if key in data}
 
 
 def subscribed(events: list[str] | None) -> list[str]:

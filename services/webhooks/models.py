@@ -24,7 +24,8 @@ _TEST = sa.text("test")
 class Webhook(Base):
     """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
     it is disabled as long as the gateway has not said who the admins are. ``former_secrets`` (each a FormerSecret) sign beside
-    ``signing_secret`` until their time is over. ``test``: it hears of test mode alone, others of live mode alone."""
+    ``signing_secret`` until their time is over. ``payload``: ``full`` or ``thin``. ``test``: it hears of test mode alone,
+    others of live mode alone."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -35,6 +36,7 @@ class Webhook(Base):
     secret: Mapped[dict[str, str]] = mapped_column(Json)
     signing_secret: Mapped[str] = mapped_column(sa.Text)
     former_secrets: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
+    payload: Mapped[str] = mapped_column(sa.Text, default="full", server_default="full")
     owner_email: Mapped[str] = mapped_column(sa.Text)
     failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -143,7 +145,8 @@ class Delivery(DueRow, Traced, Base):
     """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one
-    has the state ``waiting``. ``outcome`` is None while it is under way. ``request`` is no column: ``deliver.prepare`` sets it.
+    has the state ``waiting``. ``body`` is what is sent where that is not the event's. ``outcome`` is None while it is under
+    way. ``request`` is no column: ``deliver.prepare`` sets it.
     """
 
     __tablename__ = "deliveries"

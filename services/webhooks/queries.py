@@ -253,6 +253,7 @@ def public_webhook(row: Webhook, now: datetime) -> PublicWebhook:
         secret=row.secret,
         signing_secret=row.signing_secret,
         former_signing_secrets=domain.still_valid(map(FormerSecret.model_validate, row.former_secrets), now),
+        payload=row.payload,
         disabled_at=row.disabled_at,
         test=row.test,
         created_at=row.created_at,

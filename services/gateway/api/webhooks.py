@@ -18,11 +18,11 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    return await context.ask(rpc.CREATE, exchange, **pick(exchange.body, "url", "events", "secret"))
+    return await context.ask(rpc.CREATE, exchange, **pick(exchange.body, "url", "events", "secret", "payload"))
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    changes = pick(exchange.body, "url", "events", "secret")
+    changes = pick(exchange.body, "url", "events", "secret", "payload")
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
 
 

@@ -240,6 +240,34 @@ def test_every_attempt_sends_the_same_id_and_bytes(database: Database) -> None:
     assert delivery.attempts[0].response == "no"
 
 
+def test_thin_events_say_which_record_they_are_about_and_stay_so(database: Database) -> None:
+    """Whatever becomes of the webhook: each attempt sends the same bytes. The test button is as thin, and the log has everything."""
+    with Receiver(lambda _: (500, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url, payload="thin")
+        record(database, envelope(1))
+        (delivery,) = deliveries(database, made.id)
+        deliverer = Deliverer(settings(database))
+        finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
+        changed = rpc.UpdateWebhook(request_id="u1", actor=ADMIN, id=made.id, payload="full")
+        assert database.write(commands.update, changed, NOW).payload == "full"
+        finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
+        record(database, envelope(2))
+        other = new_webhook(database, receiver.url, payload="thin")
+        database.write(commands.test, rpc.TestWebhook(request_id="t1", actor=ADMIN, id=other.id), NOW)
+        (tried,) = deliveries(database, other.id)
+        finish(database, tried.id, deliverer.attempt(claimed(database, tried.id)))
+    first, again, by_button = [json.loads(each.body) for each in receiver.requests]
+    assert receiver.requests[0].body == receiver.requests[1].body
+    logged = json.loads(database.read(lambda session: session.scalar(sa.select(LoggedEvent.body).limit(1))) or "")
+    assert first == again == {**logged, "data": {"id": logged["data"]["id"]}}
+    assert len(logged["data"]) > 1
+    assert set(by_button["data"]) == {"id"}
+    bodies = database.read(
+        lambda session: session.scalars(sa.select(Delivery.body).where(Delivery.test.is_(False))).all()
+    )
+    assert [body is None for body in bodies] == [False, True], "the second one was told in full"
+
+
 def test_retry_after_is_passed_on(database: Database) -> None:
     with Receiver(lambda _: (503, {"Retry-After": "77"}, b"")) as receiver:
         made = new_webhook(database, receiver.url)

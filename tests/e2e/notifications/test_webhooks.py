@@ -106,8 +106,12 @@ def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(su
 def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) -> None:
     """The body has the same three keys for all; who polls reads the same."""
     kinds = ["form.completed", "submission.created", "template.created", "template.updated"]
-    with Receiver() as receiver:
+    with Receiver() as receiver, Receiver() as thin_receiver:
         webhook = suite.api("POST", "/webhooks", {"url": receiver.url, "events": kinds}, status=201)["id"]
+        thin = suite.api(
+            "POST", "/webhooks", {"url": thin_receiver.url, "events": kinds, "payload": "thin"}, status=201
+        )
+        assert thin["payload"] == "thin"
         template = suite.template(agreement_pdf(), name="Told of")["id"]
         suite.api("PUT", f"/templates/{template}", {"name": "Told of again"})
         seller, _ = send(suite, template, send_email=False)
@@ -119,17 +123,24 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
             "form.completed": seller["id"],
         }
 
-        def received() -> dict[str, Any]:
+        def received(by: Receiver = receiver) -> dict[str, Any]:
             """What was told of these: what another test did may be under way still."""
-            bodies = (json.loads(each.body) for each in receiver.requests)
+            bodies = (json.loads(each.body) for each in by.requests)
             return {body["event_type"]: body for body in bodies if body["data"]["id"] == record[body["event_type"]]}
 
-        wait_until(lambda: sorted(received()) == kinds, what="the four events")
-        suite.api("DELETE", f"/webhooks/{webhook}")
-    told = received()
+        wait_until(lambda: sorted(received()) == sorted(received(thin_receiver)) == kinds, what="the four events")
+        changed = suite.api("PUT", f"/webhooks/{thin['id']}", {"payload": "full"})
+        assert (changed["payload"], changed["events"]) == ("full", thin["events"])
+        for each in (webhook, thin["id"]):
+            suite.api("DELETE", f"/webhooks/{each}")
+    told, told_thinly = received(), received(thin_receiver)
+    for kind, body in told_thinly.items():
+        of_form = {"submission_id": seller["submission_id"]} if kind == "form.completed" else {}
+        assert body == {**told[kind], "data": {"id": record[kind], **of_form}}
     document = requests.get(f"{suite.base_url}/openapi-3.1.json", timeout=120).json()
-    for kind, body in told.items():
+    for kind, body in [*told.items(), *told_thinly.items()]:
         assert list(faults(document, body_of(document, kind), body)) == [], kind
+    for body in told.values():
         assert set(body) == {"event_type", "timestamp", "data"}
         assert datetime.fromisoformat(body["timestamp"]).utcoffset() == timedelta(0)
     data = {kind: body["data"] for kind, body in told.items()}

@@ -42,6 +42,18 @@ _DESCRIPTION = (
     "the same on each attempt. How to check the signature, and what is tried again when: `docs/receiving.md`."
 )
 
+_THIN = {
+    "type": "object",
+    "description": "Which record it is, for webhooks whose `payload` is `thin`.",
+    "required": ["id"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "integer", "description": "Of the submitter, the submission or the template."},
+        "submission_id": {"type": "integer", "description": "Of a submitter: the submission."},
+        "erased": {"const": True, "description": "Given when the submission was removed for good."},
+    },
+}
+
 
 def published(settings: Settings | None = None) -> dict[str, Any]:
     """The document for readers and generators, as ``specification.published`` has it."""
@@ -96,7 +108,10 @@ def _body(kind: str) -> dict[str, Any]:
         "properties": {
             "event_type": {"const": kind, "description": "The kind of event."},
             "timestamp": {"type": "string", "format": "date-time", "description": "When it happened, in UTC."},
-            "data": _data(kind),
+            "data": {
+                "anyOf": [_data(kind), _THIN],
+                "description": "The whole record, or by `payload` of the webhook only which one.",
+            },
         },
     }
 
