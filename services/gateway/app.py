@@ -28,7 +28,7 @@ from services.gateway.accounts.direct import DirectReads
 from services.gateway.agents.endpoint import Endpoint
 from services.gateway.agents.operations import Operations
 from services.gateway.agents.sending import Sending, pace
-from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness
+from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness, Reference
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.http import errors
@@ -52,6 +52,7 @@ from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.answering.context import Holders
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.prepared.sending import Prepared
+from services.gateway.reference.files import addresses
 from services.gateway.rights import Scope
 from services.gateway.settings import Settings
 
@@ -126,6 +127,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         "/openapi-3.1.json": interface_31,
         "/api/openapi-3.1.json": interface_31,
         "/docs": Docs(),
+        **dict.fromkeys(addresses(), Reference(settings)),
     }
     if not settings.health_port:
         endpoints["/metrics"] = Metrics()

@@ -17,6 +17,9 @@ from contracts.runtime import process
 from contracts.runtime.monitoring import liveness
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.answers import error_codes
+from services.gateway.http.answers.entity_tags import entity_tag, names
+from services.gateway.reference.files import File, files
+from services.gateway.settings import Settings
 
 _READER = Path(swagger_ui_bundle.swagger_ui_path)
 _READER_FILES = ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
@@ -24,14 +27,17 @@ _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_REFERENCE_POLICY = b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _PAGE = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Countersign API</title><link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css">
 <link rel="stylesheet" href="docs/narrow.css">
-</head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script>
+</head><body><p class="beside"><a href="reference">Reference with samples in four languages</a></p>
+<div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script>
 <script type="module" src="docs/start.js"></script>
 </body></html>"""
-_NARROW = b"""/* Swagger UI is drawn for wide screens: on a phone a path stood in three pieces, and fields beside the page. */
+_NARROW = b""".beside { margin: 1rem auto 0; max-width: 1460px; padding: 0 20px; font: 1rem/1.5 system-ui, sans-serif; }
+/* Swagger UI is drawn for wide screens: on a phone a path stood in three pieces, and fields beside the page. */
 @media (max-width: 640px) {
   .swagger-ui .opblock .opblock-summary-control { flex-wrap: wrap; min-width: 0; }
   .swagger-ui .opblock .opblock-summary-path { flex: 1 0 calc(100% - 100px); max-width: none; }
@@ -158,6 +164,33 @@ class Docs:
             await answer(send, 200, self._files[name], media_type.encode(), headers)
         else:
             raise ServiceError("not_found", "Not found")
+
+
+class Reference:
+    """``/reference`` and ``/llms.txt``: the OpenAPI document as pages without a script, and as Markdown. They are made for the
+    first reader, in a thread, and kept."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._making: asyncio.Future[dict[str, File]] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._making is None or (self._making.done() and self._making.exception() is not None):
+            self._making = asyncio.ensure_future(asyncio.to_thread(files, self._settings))
+        found = (await asyncio.shield(self._making))[scope["path"]]
+        tag = entity_tag(found.body)
+        headers = [
+            (b"content-security-policy", _REFERENCE_POLICY),
+            (b"cache-control", b"max-age=3600"),
+            (b"etag", tag.encode()),
+        ]
+        known = b",".join(value for name, value in scope["headers"] if name == b"if-none-match").decode("latin-1")
+        if known and names(known, tag):
+            headers.append((b"vary", b"Accept-Encoding"))  # a 304 passes no encoder that would say so
+            await send({"type": "http.response.start", "status": 304, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await answer(send, 200, found.body, found.media_type, headers)
 
 
 async def answer(

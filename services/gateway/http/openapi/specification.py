@@ -79,6 +79,12 @@ def version() -> str:
     return str(_raw()["info"]["version"])
 
 
+def tags() -> list[dict[str, Any]]:
+    """Return the tags, under which the operations are told of: name and description."""
+    named: list[dict[str, Any]] = _raw()["tags"]
+    return named
+
+
 def published(settings: Settings | None = None) -> dict[str, Any]:
     """The document for readers and generators, as it is served.
 

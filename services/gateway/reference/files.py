@@ -1,0 +1,60 @@
+"""All that the reference serves, by its address: made once, when the first reader comes."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from services.gateway.http.openapi import specification
+from services.gateway.reference import layout, markdown
+from services.gateway.reference.calls import Document, slug
+from services.gateway.settings import Settings
+
+_STYLE = Path(__file__).with_name("style.css")
+_HTML = b"text/html; charset=utf-8"
+_MARKDOWN = b"text/markdown; charset=utf-8"
+
+
+class File(NamedTuple):
+    """What is served at one address."""
+
+    body: bytes
+    media_type: bytes
+
+
+def addresses() -> list[str]:
+    """Return the paths at which the reference is served, before any of it is made."""
+    names = [slug(tag["name"]) for tag in specification.tags()]
+    pages = ["/reference", *(f"/reference/{name}" for name in names)]
+    return [*pages, *(f"{page}.md" for page in pages), "/reference/style.css", "/llms.txt"]
+
+
+def files(settings: Settings) -> dict[str, File]:
+    """Return what is served at each of the paths, for this installation's limits and address."""
+    document = specification.published(settings)
+    found = {
+        "/reference/style.css": File(_STYLE.read_bytes(), b"text/css; charset=utf-8"),
+        "/llms.txt": File(markdown.llms(document, settings.base_url).encode(), b"text/plain; charset=utf-8"),
+    }
+    for name, source in markdown.pages(document, f"{settings.base_url}/api").items():
+        address = f"/reference/{name}" if name else "/reference"
+        found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
+        found[address] = File(_page(document, name, source).encode(), _HTML)
+    return found
+
+
+def _page(document: Document, name: str, source: str) -> str:
+    index = name == markdown.INDEX
+    calls = markdown.operations(document)
+    entries = [layout.Entry("All calls", "reference" if index else "../reference", index, [])]
+    for tag in document["tags"]:
+        of_tag = slug(tag["name"])
+        shown = [(call.summary, slug(call.summary)) for call in calls[of_tag]] if of_tag == name else []
+        address = f"reference/{of_tag}" if index else of_tag
+        entries.append(layout.Entry(tag["name"], address, of_tag == name, shown))
+    heading = source.partition("\n")[0].removeprefix("# ")
+    return layout.page(
+        source,
+        title=heading if index else f"{heading} - {markdown.title(document)}",
+        root="" if index else "../",
+        markdown="reference.md" if index else f"{name}.md",
+        entries=entries,
+    )
