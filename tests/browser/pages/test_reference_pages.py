@@ -1,0 +1,41 @@
+"""The reference at /reference, read in a browser: pages without a script, on a desk, in the dark and on a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage
+from tests.support.judges.pages.accessibility import axe, looks
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_judges_have_nothing_against_its_pages(open_page: OpenPage, size: dict[str, int]) -> None:
+    for path, title in (("/reference", "Countersign API"), ("/reference/submitters", "Submitters")):
+        page = open_page(path, size)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+            assert [*axe(page), *looks(page)] == [], f"{path} {scheme}"
+        wide = page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert wide, "tables and code scroll within themselves"
+
+
+def test_a_reader_finds_a_call_and_its_sample(open_page: OpenPage) -> None:
+    page = open_page("/reference", DESKTOP)
+    page.get_by_role("main").get_by_role("link", name="List submitters").click()
+    expect(page).to_have_url(lambda url: url.endswith("/reference/submitters#list-submitters"))
+    expect(page.get_by_role("heading", name="List submitters")).to_be_in_viewport()
+    contents = page.get_by_role("navigation", name="Contents")
+    expect(contents.get_by_role("link", name="Submitters", exact=True)).to_have_attribute("aria-current", "page")
+    sample = page.locator("details").first
+    expect(sample).to_have_attribute("open", "")
+    python = page.get_by_text("Python", exact=True).first
+    python.click()
+    expect(page.get_by_text("requests.get(").first).to_be_visible()
+    assert sample.get_attribute("open") is None, "one sample of a call is open at a time"
+    contents.get_by_role("link", name="Change a submitter").click()
+    expect(page.get_by_role("heading", name="Change a submitter")).to_be_in_viewport()
+    page.get_by_role("link", name="Markdown").click()
+    expect(page.locator("body")).to_contain_text("## List submitters")
