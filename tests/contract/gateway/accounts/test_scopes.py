@@ -157,6 +157,8 @@ def test_pages_ask_for_no_key_and_mind_none(gateway: Gateway, keys: dict[Scope, 
     for page in (
         "/",
         "/docs",
+        "/reference",
+        "/llms.txt",
         "/openapi.json",
         "/openapi-3.1.json",
         "/healthz",

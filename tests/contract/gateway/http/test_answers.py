@@ -380,7 +380,7 @@ def test_every_answer_says_its_id_and_those_of_the_api_their_version(
     gateway: RunningGateway, answered: Services
 ) -> None:
     for method, path in (("GET", "/user"), ("HEAD", "/user"), ("GET", "/nothing"), ("OPTIONS", "/user"), ("PUT", "/user"),
-                         ("GET", "/openapi.json"), ("GET", "/healthz"), ("GET", "/docs")):  # fmt: skip
+                         ("GET", "/openapi.json"), ("GET", "/healthz"), ("GET", "/docs"), ("GET", "/reference")):  # fmt: skip
         answer = gateway.call(method, path)
         assert answer.headers["API-Version"] == API_VERSION, path
         assert answer.headers["X-Request-Id"]

@@ -365,7 +365,7 @@ def test_a_packed_body_is_refused(gateway: RunningGateway) -> None:
 
 
 def test_every_answer_has_its_headers(gateway: RunningGateway) -> None:
-    for path in ("/api/user", "/nothing", "/healthz", "/docs", "/"):
+    for path in ("/api/user", "/nothing", "/healthz", "/docs", "/reference", "/"):
         headers = gateway.call("GET", path, headers={"X-Request-Id": "bad id \u00e9"}).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"

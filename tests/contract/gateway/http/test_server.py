@@ -252,7 +252,7 @@ def test_an_upgrade_is_an_ordinary_request(gateway: Running) -> None:
 
 
 def test_head_has_no_body(gateway: Running) -> None:
-    for path in ("/user", "/healthz", "/", "/docs"):
+    for path in ("/user", "/healthz", "/", "/docs", "/reference.md"):
         got, head = gateway.ask("GET", path), gateway.ask("HEAD", path)
         assert (head[0], head[2]) == (200, b"")
         assert head[1]["content-length"] == got[1]["content-length"]

@@ -101,7 +101,7 @@ def test_a_sample_does_what_it_says(sqlite_suite: RunningSuite, fence: str, tmp_
     for party in (seller, buyer):
         suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
     submission = completed(suite, seller["submission_id"])["id"]
-    run("submissions", evidence_summary(), id=("/submissions/31/", f"/submissions/{submission}/"))
+    run("submissions", evidence_summary(), id=("/submissions/7/", f"/submissions/{submission}/"))
     with zipfile.ZipFile(tmp_path / "evidence.zip") as evidence:
         assert evidence.testzip() is None
         assert evidence.namelist()
