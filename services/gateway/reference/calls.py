@@ -132,7 +132,7 @@ def parts(document: Document, body: Body) -> list[tuple[str, Any, str]]:
         if is_file:
             found.append((name, example.get(name), f"{name}.csv" if name in example else _FILE_NAME))
         else:
-            found.append((name, example.get(name, key.get("example", "")), ""))
+            found.append((name, example.get(name, key.get("example", name.upper())), ""))
     return found
 
 
