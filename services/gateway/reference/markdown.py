@@ -40,6 +40,7 @@ def llms(document: Document, base_url: str) -> str:
     lines += [
         "## Optional",
         f"- [OpenAPI 3.0]({base_url}/openapi.json): the same for programs that make clients of it.",
+        f"- [OpenAPI 3.1]({base_url}/openapi-3.1.json): the same, with what webhooks are sent.",
     ]
     return "\n\n".join(lines) + "\n"
 
@@ -63,8 +64,9 @@ def _index(document: Document, every: list[Call], api: str) -> str:
         document["info"]["description"].strip(),
         f"The address of the API is `{api}`. The samples take the API key from the environment variable `{samples.KEY}`.",
         (
-            "Other forms: [to try each call](docs), [OpenAPI 3.0](openapi.json), [llms.txt](llms.txt), and each of these "
-            "pages as Markdown, under its address with `.md`. What the codes of errors mean: [errors](docs/errors)."
+            "Other forms: [to try each call](docs), [OpenAPI 3.0](openapi.json) and [3.1](openapi-3.1.json), "
+            "[llms.txt](llms.txt), and each of these pages as Markdown, under its address with `.md`. What the codes of errors "
+            "mean: [errors](docs/errors)."
         ),
     ]
     for tag in document["tags"]:
