@@ -189,7 +189,7 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
         for address, file in FILES.items()
         if file.media_type.startswith(b"text/html")
     }
-    elsewhere = {"/docs", "/docs/errors", "/openapi.json"}
+    elsewhere = {"/docs", "/docs/errors", "/openapi.json", "/openapi-3.1.json"}
     asked = 0
     for address, tree in trees.items():
         identifiers = tree.xpath("//@id")
@@ -233,8 +233,8 @@ def test_llms_txt_is_what_llmstxt_org_says() -> None:
         "blockquote_open",
     ]
     listed = re.findall(r"^- \[([^\]]+)\]\((https://sign\.example\.com(/[^)]+))\): \S.*$", text, re.MULTILINE)
-    assert len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 2
-    assert [path for _, _, path in listed if path not in FILES] == ["/openapi.json"]
+    assert len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3
+    assert [path for _, _, path in listed if path not in FILES] == ["/openapi.json", "/openapi-3.1.json"]
 
 
 def test_a_page_of_a_small_document() -> None:
