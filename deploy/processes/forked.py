@@ -32,6 +32,8 @@ from deploy.services import ROOT
 
 KINDS = ("worker", "plain")
 _READY_WITHIN = 600.0
+_LONGEST_PARENT = 74
+"""Bytes. A socket's address may have 107, and the folder's name and the socket's own come after it (unix(7))."""
 _WORD = struct.Struct("!i")
 
 
@@ -51,8 +53,11 @@ class ForkServers:
 
     @classmethod
     def of_this_process(cls) -> "ForkServers":
-        """Return those that end with this process, in a folder that nobody else may enter."""
-        return cls(Path(tempfile.mkdtemp(prefix="fork-servers-")), os.getpid())
+        """Return those that end with this process, in a folder that nobody else may enter. It is in TMPDIR, unless the address
+        of a socket there would be longer than the system takes."""
+        parent = tempfile.gettempdir()
+        short = parent if len(os.fsencode(parent)) <= _LONGEST_PARENT else "/tmp"  # noqa: S108 - nobody else may enter it
+        return cls(Path(tempfile.mkdtemp(prefix="fork-servers-", dir=short)), os.getpid())
 
     def close(self) -> None:
         """End those that this process has started, and remove their folder. Copies that run go on."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,17 @@ def test_copies_go_on_when_their_fork_server_is_killed_and_others_are_started_an
     servers.close()
 
 
+def test_a_long_tmpdir_keeps_nobody_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``make up`` would else not start there: the address of a socket may have 107 bytes."""
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    servers = ForkServers.of_this_process()
+    copy = servers.start(RUNTIME, tmp_path / "log", **options(tmp_path))
+    assert (copy.is_copy, copy.wait(120)) == (True, 2)
+    servers.close()
+
+
 def test_why_a_fork_server_does_not_start_is_said(tmp_path: Path) -> None:
     servers = ForkServers(tmp_path, os.getpid(), "deploy.processes.nothing")
     with pytest.raises(
@@ -155,13 +167,15 @@ def test_make_up_is_ready_with_copies_and_leaves_nothing(tmp_path: Path) -> None
             assert requests.get(f"http://127.0.0.1:{port}/readyz", timeout=60).status_code == 200
             family = list(_family(running.pid))
             servers = {pid for pid in family if parent_of(pid) == running.pid and "fork_server" in _command(pid)}
+            folders = {Path(_command(pid).split()[3]).parent for pid in servers}
+            assert all(folder.is_dir() and folder.name.startswith("fork-servers-") for folder in folders), folders
             copies = [pid for pid in family if parent_of(pid) in servers]
             assert len(copies) == len(SERVICES) + 1, [_command(pid) for pid in family]
         finally:
             running.terminate()
         assert running.wait(60) == 0
     wait_until(lambda: not any(goes_on(pid) for pid in family), what="all of them have ended")
-    assert not list(tmp_path.glob("fork-servers-*"))
+    assert [folder for folder in folders if folder.exists()] == []
 
 
 def _family(pid: int) -> Iterator[int]:
