@@ -1,13 +1,16 @@
 """A stored mail as the bytes that are sent (RFC 5322, RFC 2045 to 2049)."""
 
+import base64
+import binascii
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
 from email.headerregistry import Address
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.policy import EmailPolicy
-from email.utils import format_datetime
+from functools import lru_cache
 from typing import Any
 
 from services.notifications import addresses
@@ -90,34 +93,67 @@ def build(
         if not addresses.valid(address):
             raise ValueError("not an e-mail address")
     wired = [addresses.for_wire(address) for address in (envelope.sender, envelope.to, *envelope.reply_to)]
-    message = EmailMessage(policy=_SMTP if all(address.isascii() for address in wired) else _SMTPUTF8)
-    message["From"] = _address(envelope.sender_name, envelope.sender)
-    message["To"] = _address(envelope.to_name, envelope.to)
+    head = EmailMessage(policy=_SMTP if all(address.isascii() for address in wired) else _SMTPUTF8)
+    head["From"] = _address(envelope.sender_name, envelope.sender)
+    head["To"] = _address(envelope.to_name, envelope.to)
     if envelope.reply_to:
-        message["Reply-To"] = [_address("", address) for address in envelope.reply_to]
-    message["Subject"] = addresses.one_line(envelope.subject)
-    message["Date"] = format_datetime(envelope.date)
-    message["Message-ID"] = envelope.message_id
+        head["Reply-To"] = [_address("", address) for address in envelope.reply_to]
+    head["Subject"] = addresses.one_line(envelope.subject)
+    head["Date"] = envelope.date
+    head["Message-ID"] = envelope.message_id
     if envelope.thread is not None:
-        message["In-Reply-To"] = message["References"] = envelope.thread
-    message["Auto-Submitted"] = "auto-generated"
-    message.set_content(text, charset="utf-8", cte=_transfer_encoding(text))
-    message.add_alternative(html, subtype="html", charset="utf-8", cte=_transfer_encoding(html))
-    for name, picture in (pictures or {}).items():
-        body = message.get_body(("related", "html"))  # the HTML alone, or with the pictures before this one
-        assert isinstance(body, EmailMessage)
-        body.add_related(
-            picture,
-            maintype="image",
-            subtype="png",
-            cid=f"<{name}>",
-            disposition="inline",
-            filename=f"{name.replace('_', '-')}.png",
-        )
-    for file in attachments:
-        main, _, sub = file.media_type.partition("/")
-        message.add_attachment(file.data, maintype=main, subtype=sub, filename=file.filename)
-    return message.as_bytes()
+        head["In-Reply-To"] = head["References"] = envelope.thread
+    head["Auto-Submitted"] = "auto-generated"
+    head["MIME-Version"] = "1.0"
+    shown = _text("html", html)
+    if pictures:
+        shown = _multipart("related", [shown, *(_picture(name, data) for name, data in pictures.items())])
+    whole = _multipart("alternative", [_text("plain", text), shown])
+    if attachments:
+        files = [_encoded(_headers(file.media_type, "attachment", file.filename), file.data) for file in attachments]
+        whole = _multipart("mixed", [whole, *files])
+    return _headers_of(head) + whole
+
+
+# The parts are put together here: the standard library parses each header that it is given, which takes ten times as long as
+# all the rest. Each is the headers of a part, an empty line, and its content.
+
+
+def _multipart(subtype: str, parts: Sequence[bytes]) -> bytes:
+    """Parts one after the other (RFC 2046, 5.1). No encoded content has ``=_`` in it, and no text what was drawn just now."""
+    boundary = f"=_{secrets.token_hex(16)}"
+    line = f"--{boundary}\r\n".encode()
+    content = b"".join(line + part + b"\r\n" for part in parts)
+    kind = f'Content-Type: multipart/{subtype}; boundary="{boundary}"\r\n\r\n'.encode()
+    return kind + content + f"--{boundary}--\r\n".encode()
+
+
+def _text(subtype: str, text: str) -> bytes:
+    encoding = _transfer_encoding(text)
+    content = b"\r\n".join(text.encode().splitlines()) + b"\r\n"
+    kind = f'Content-Type: text/{subtype}; charset="utf-8"\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n'
+    return kind.encode() + (content if encoding == "7bit" else binascii.b2a_qp(content))
+
+
+def _picture(name: str, data: bytes) -> bytes:
+    return _encoded(_headers("image/png", "inline", f"{name.replace('_', '-')}.png", f"<{name}>"), data)
+
+
+def _encoded(headers: bytes, data: bytes) -> bytes:
+    return headers + b"\r\n" + base64.encodebytes(data).replace(b"\n", b"\r\n")
+
+
+@lru_cache(256)
+def _headers(media_type: str, disposition: str, filename: str, cid: str | None = None) -> bytes:
+    """The headers of a file. Kept: a mail's recipients get the same files."""
+    main, _, sub = media_type.partition("/")
+    part: MIMEPart = MIMEPart(policy=_SMTP)
+    part.set_content(b"", maintype=main, subtype=sub, disposition=disposition, filename=filename, cid=cid)
+    return _headers_of(part)
+
+
+def _headers_of(part: MIMEPart) -> bytes:
+    return part.as_bytes().partition(b"\r\n\r\n")[0] + b"\r\n"
 
 
 def _address(name: str, address: str) -> Address:

@@ -99,6 +99,41 @@ def test_every_server_takes_the_lines(text: str, encoding: str) -> None:
     assert max(map(len, raw.split(b"\r\n"))) <= 998, "RFC 5322, 2.1.1"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a line with a blank at its end \nand a tab\t\n.\n..two\nFrom me\n--=_0\n",
+        "é = 1,50 €\n=_=\n.\n \nFrom é\t\nend ",
+        "é\r\nCR LF\rCR",
+        "日本語" * 400,
+    ],
+)
+def test_what_is_written_arrives_as_it_is(text: str) -> None:
+    written = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n") + "\n"
+    raw = build(envelope(), text, text, [Attachment("a.bin", "application/octet-stream", text.encode())])
+    message = read(raw)
+    assert words(message, "plain") == words(message, "html") == written
+    assert [part.get_content() for part in message.iter_attachments()] == [text.encode()]
+    assert not any(part.defects for part in message.walk())
+    assert max(map(len, raw.split(b"\r\n"))) <= 998
+    assert b"\n" not in raw.replace(b"\r\n", b""), "RFC 5321, 2.3.8"
+
+
+def test_the_longest_names_of_files_arrive() -> None:
+    names = ["Räumung und Übergabe " * 10 + ".pdf", "x" * 250 + ".pdf", 'say "yes"; or no.pdf']
+    files = [Attachment(name, "application/pdf", b"%PDF") for name in names]
+    raw = build(envelope(), "text", "<p>html</p>", files)
+    message = read(raw)
+    assert [part.get_filename() for part in message.iter_attachments()] == names
+    assert max(map(len, raw.split(b"\r\n"))) <= 998
+
+
+def test_two_mails_of_the_same_have_boundaries_of_their_own() -> None:
+    first, second = (read(build(envelope(), "text", "<p>html</p>")).get_boundary() for _ in range(2))
+    assert first is not None
+    assert first != second
+
+
 @pytest.mark.parametrize("role", ["sender", "to", "reply_to"])
 def test_an_address_that_could_end_a_header_is_refused(role: str) -> None:
     bad = "bo@example.com\r\nBcc: x@example.com"
