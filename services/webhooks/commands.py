@@ -3,12 +3,13 @@
 import base64
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session, aliased
 
 from contracts.envelope import Envelope
@@ -157,7 +158,7 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
         if newest is None:
             raise ServiceError("invalid", "No completed submitter found to generate test payload")
         data = json.loads(newest.body)["data"]
-        delivery = _new_delivery(webhook, newest, f"test_{uuid7()}", now)
+        delivery = Delivery(**_delivery(webhook, newest, f"test_{uuid7()}", now))
         delivery.stream = delivery.message_id
         delivery.body = _body("form.completed", now, domain.thin(data) if webhook.payload == "thin" else data)
         delivery.test = True
@@ -223,23 +224,31 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
 
 
 def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
-    """Append a public event to the log and plan its deliveries, in the order of its subject's sequence.
+    """Append a public event to the log and plan its deliveries: ``record_events`` of one."""
+    record_events(session, [envelope], now)
+
+
+def record_events(session: Session, envelopes: Sequence[Envelope], now: datetime) -> None:
+    """Append public events to the log and plan their deliveries, in the order of each subject's sequence.
 
     What is not the next event of its subject waits in ``arrivals``: its predecessor takes it along, or ``catch_up`` does.
     """
-    if not outbox.first_time(session, "event_log", envelope.id):
+    new = outbox.first_times(session, "event_log", [envelope.id for envelope in envelopes])
+    if not new:
         return
-    head = _lock_log(session)
-    subject = session.get(SubjectHead, envelope.subject)
-    if subject is None:
-        subject = SubjectHead(subject=envelope.subject, last_sequence=0, epoch="", erased=False)
-        session.add(subject)
-    if not _is_next(session, subject, envelope):
-        session.add(_arrival(envelope, now))
-        return
-    webhooks = _enabled(session)
-    _log(session, head, subject, envelope, webhooks, now)
-    _log_followers(session, head, subject, webhooks, now)
+    by_id = {envelope.id: envelope for envelope in envelopes if envelope.id in new}
+    subjects = list(dict.fromkeys(envelope.subject for envelope in by_id.values()))
+    log = _Log(session, now)
+    log.load(subjects)
+    places = {subject: place for place, subject in enumerate(subjects)}
+    for envelope in sorted(by_id.values(), key=lambda each: (places[each.subject], each.epoch or "", _number(each))):
+        subject = log.subject(envelope.subject)
+        if log.is_next(subject, envelope):
+            log.append(subject, envelope)
+            log.append_followers(subject)
+        else:
+            log.have_wait(envelope)
+    log.write()
 
 
 def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime) -> CaughtUp:
@@ -250,7 +259,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
     owner keeps, is.
     """
     caught_up = CaughtUp()
-    head = _lock_log(session)
+    log = _Log(session, now)
     subject = session.get(SubjectHead, gap.subject)
     if subject is None or (subject.epoch, subject.last_sequence) != gap.head:
         return caught_up  # another one came in between
@@ -258,7 +267,6 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
         arrival.event_id: arrival
         for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == gap.subject))
     }
-    webhooks = _enabled(session)
     if history.events and gap.after == 0:
         subject.last_sequence = min(subject.last_sequence, _number(history.events[0]) - 1)
     for envelope in history.events:
@@ -267,7 +275,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
             _advance(subject, envelope)
             continue
         caught_up.passed_over += _number(envelope) > subject.last_sequence + 1
-        _log(session, head, subject, envelope, webhooks, now)
+        log.append(subject, envelope)
         if waited is not None:
             session.delete(waited)
     for arrival in sorted(arrivals.values(), key=lambda arrival: (arrival.epoch, arrival.sequence)):
@@ -278,10 +286,12 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
             caught_up.of_another_life += 1
         else:
             caught_up.passed_over += arrival.sequence > subject.last_sequence + 1
-            _log(session, head, subject, envelope, webhooks, now)
+            log.append(subject, envelope)
         session.delete(arrival)
     session.flush()
-    _log_followers(session, head, subject, webhooks, now)
+    log.load([gap.subject])
+    log.append_followers(subject)
+    log.write()
     return caught_up
 
 
@@ -455,49 +465,173 @@ def release_forgotten(session: Session, now: datetime) -> int:
     return len(deliveries)
 
 
-def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool:
-    """Does the event follow on the subject's last one, in the same life of its owner's database, which is the present one?
+class _Log:
+    """What a transaction appends to the log. Everyone who appends waits for its head, so that what is read afterwards is what
+    there is. Rows are written together in the end (``write``): their number costs little, each statement a lot."""
 
-    Not while another one waits under a number that was logged: then the numbers may be those of another life.
-    """
-    if envelope.sequence != subject.last_sequence + 1:
-        return False
-    parameters = {"owner": envelope.source, "subject": subject.subject, "last": subject.last_sequence}
-    epoch, in_doubt = session.execute(_EPOCH_AND_DOUBT, parameters).one()
-    if envelope.epoch is None:  # said by a version that knows of one life only
-        return not in_doubt
-    return not in_doubt and subject.epoch in ("", envelope.epoch) and epoch in (None, envelope.epoch)
+    def __init__(self, session: Session, now: datetime) -> None:
+        self._session, self._now = session, now
+        self._head = _lock_log(session)
+        self._webhooks = session.execute(_ENABLED).all()
+        self._subjects: dict[str, SubjectHead] = {}
+        self._waiting: dict[str, dict[str, _Waiting]] = {}
+        self._epochs: dict[str, str | None] = {}
+        self._events: list[LoggedEvent] = []
+        self._traces: dict[str, str | None] = {}
+        self._planned: list[tuple[Receiver, LoggedEvent]] = []
 
+    def load(self, subjects: Sequence[str]) -> None:
+        """Read how far the log of these has come, and what waits for an earlier event of theirs."""
+        self._subjects |= {
+            subject.subject: subject for subject in self._session.scalars(_HEADS, {"subjects": subjects})
+        }
+        self._waiting |= {subject: {} for subject in subjects}
+        for event_id, subject, sequence, epoch in self._session.execute(_WAITING, {"subjects": subjects}):
+            self._waiting[subject][event_id] = _Waiting(sequence, epoch)
 
-def _log(
-    session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, webhooks: list[Webhook], now: datetime
-) -> None:
-    """The next event of its subject: into the log, and a delivery for each webhook that wants it. That a submission was erased
-    is told once, though it be erased again after a restore."""
-    public = public_data(envelope)
-    if public is not None and public.test and subject.erased and envelope.type != SUBMISSION_ERASED.type:
+    def subject(self, name: str) -> SubjectHead:
+        """Return the head of a subject; a new one has logged nothing yet."""
+        if (subject := self._subjects.get(name)) is None:
+            subject = self._subjects[name] = SubjectHead(subject=name, last_sequence=0, epoch="", erased=False)
+            self._session.add(subject)
+        return subject
+
+    def is_next(self, subject: SubjectHead, envelope: Envelope) -> bool:
+        """Does the event follow on the subject's last one, in the same life of its owner's database, which is the present one?
+
+        Not while another one waits under a number that was logged: then the numbers may be those of another life.
+        """
+        if envelope.sequence != subject.last_sequence + 1:
+            return False
+        if any(waiting.sequence <= subject.last_sequence for waiting in self._waiting[subject.subject].values()):
+            return False
+        if envelope.epoch is None:  # said by a version that knows of one life only
+            return True
+        return subject.epoch in ("", envelope.epoch) and self._epoch_of(envelope.source) in (None, envelope.epoch)
+
+    def append(self, subject: SubjectHead, envelope: Envelope) -> None:
+        """The next event of its subject: into the log, and a delivery for each webhook that wants it. That a submission was
+        erased is told once, though it be erased again after a restore."""
+        public = public_data(envelope)
+        erasure = envelope.type == SUBMISSION_ERASED.type
+        if public is None or (public.test and subject.erased and not erasure) or (erasure and self._is_told(envelope)):
+            _advance(subject, envelope)
+            return
+        event = self._logged(subject, envelope, public)
         _advance(subject, envelope)
-        return
-    if public is None or (envelope.type == SUBMISSION_ERASED.type and _is_told(session, envelope)):
-        _advance(subject, envelope)
-        return
-    event = _append(session, head, subject, envelope, public, now)
-    _advance(subject, envelope)
-    for webhook in webhooks:
-        if webhook.test != event.test:
-            continue
-        if event.event_type in webhook.events and (not subject.erased or event.event_type == SUBMISSION_ERASED.type):
-            _plan(session, webhook, event, tracing.of(envelope.traceparent), now)
+        self._events.append(event)
+        self._traces[event.event_id] = tracing.of(envelope.traceparent)
+        for webhook in self._webhooks:
+            wants = webhook.test == event.test and event.event_type in webhook.events
+            if wants and (not subject.erased or erasure):
+                self._planned.append((webhook, event))
+
+    def append_followers(self, subject: SubjectHead) -> None:
+        """Append the events that have waited for the one that was just appended."""
+        waiting = self._waiting[subject.subject]
+        while (event_id := self._next_of(subject)) is not None:
+            envelope = waiting.pop(event_id).envelope
+            if envelope is None:
+                arrival = self._session.get_one(Arrival, event_id)
+                envelope = Envelope.model_validate(arrival.envelope)
+                self._session.delete(arrival)
+            self.append(subject, envelope)
+
+    def have_wait(self, envelope: Envelope) -> None:
+        """Keep what is not the next event of its subject."""
+        waiting = _Waiting(_number(envelope), envelope.epoch or "", envelope)
+        self._waiting[envelope.subject][envelope.id] = waiting
+
+    def write(self) -> None:
+        """Write the rows: events, deliveries, and what goes on waiting."""
+        kept = [each.envelope for of_subject in self._waiting.values() for each in of_subject.values() if each.envelope]
+        self._session.add_all(_arrival(envelope, self._now) for envelope in kept)
+        if not self._events:
+            return
+        rows = [{name: getattr(event, name) for name in _LOGGED} for event in self._events]
+        positions = {row.event_id: row.position for row in self._session.execute(_APPEND, rows)}
+        for event in self._events:
+            event.position = positions[event.event_id]
+        if self._planned:
+            self._plan()
+
+    def _plan(self) -> None:
+        """A delivery waits for an earlier one of its stream that is open, or that is planned before it here."""
+        deliveries = []
+        for webhook, event in self._planned:
+            delivery = _delivery(webhook, event, f"{event.event_id}.{webhook.id}", self._now)
+            deliveries.append({**delivery, "outcome": None, "traceparent": self._traces[event.event_id]})
+        streams = list(dict.fromkeys(row["stream"] for row in sorted(deliveries, key=_by_stream)))
+        for row in deliveries:
+            if row["event_type"] == SUBMISSION_ERASED.type and (
+                until := self._session.scalar(_UNDER_WAY, {"stream": row["stream"]})
+            ):
+                # the receiver may be getting now what was cancelled while it was tried
+                row["next_attempt_at"] = max(self._now, until)
+        _lock_streams(self._session, streams)
+        begun = set(self._session.scalars(_BEGUN, {"streams": streams}))
+        for row in deliveries:
+            row["state"] = "waiting" if row["stream"] in begun else "due"
+            begun.add(row["stream"])
+        self._session.execute(_PLAN, deliveries)
+        if any(row["state"] == "due" and row["next_attempt_at"] <= self._now for row in deliveries):
+            leave_work(self._session, Delivery.__tablename__)
+
+    def _epoch_of(self, owner: str) -> str | None:
+        if owner not in self._epochs:
+            self._epochs[owner] = self._session.scalar(_EPOCH, {"owner": owner})
+        return self._epochs[owner]
+
+    def _next_of(self, subject: SubjectHead) -> str | None:
+        for event_id, waiting in self._waiting[subject.subject].items():
+            if waiting.sequence == subject.last_sequence + 1 and waiting.epoch in (subject.epoch, ""):
+                return event_id
+        return None
+
+    def _is_told(self, envelope: Envelope) -> bool:
+        """Return whether an event of its kind is in the log of its subject."""
+        here = any((each.subject, each.event_type) == (envelope.subject, envelope.type) for each in self._events)
+        such = sa.exists().where(LoggedEvent.subject == envelope.subject, LoggedEvent.event_type == envelope.type)
+        return here or self._session.scalar(sa.select(such)) or False
+
+    def _logged(self, subject: SubjectHead, envelope: Envelope, public: PublicData) -> LoggedEvent:
+        recorded_at = self._head.last_recorded_at = max(self._now, self._head.last_recorded_at)
+        if envelope.subject.startswith("template:") and public.template_id is not None:
+            known = KnownTemplate(id=public.template_id, author_id=public.author_id, shared=public.shared)
+            self._session.merge(known)
+        data = public.data
+        if subject.erased and envelope.type != SUBMISSION_ERASED.type:
+            data = {"id": int(subject.subject.split(":")[1]), "erased": True}
+        return LoggedEvent(
+            event_id=envelope.id,
+            event_type=envelope.type,
+            subject=envelope.subject,
+            sequence=envelope.sequence,
+            recorded_at=recorded_at,
+            body=_body(envelope.type, recorded_at, data),
+            author_id=public.author_id,
+            template_id=public.template_id,
+            shared=public.shared,
+            created_by_id=public.created_by_id,
+            test=public.test,
+        )
 
 
-def _log_followers(
-    session: Session, head: LogHead, subject: SubjectHead, webhooks: list[Webhook], now: datetime
-) -> None:
-    """Log the events that have waited for the one that was just logged."""
-    while (waiting := _next_arrival(session, subject)) is not None:
-        _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
-        session.delete(waiting)
-        session.flush()
+Receiver = Webhook | Row[int, list[str], str, bool]
+"""A webhook, or of it what decides whether a delivery is made, and of what."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """An event that waits for an earlier one of its subject. ``envelope`` is None where it is in ``arrivals`` already."""
+
+    sequence: int
+    epoch: str
+    envelope: Envelope | None = None
+
+
+def _by_stream(delivery: Mapping[str, Any]) -> tuple[int, str]:
+    return delivery["webhook_id"], delivery["stream"]
 
 
 def _advance(subject: SubjectHead, envelope: Envelope) -> None:
@@ -525,78 +659,21 @@ def _number(envelope: Envelope) -> int:
     return envelope.sequence
 
 
-def _enabled(session: Session) -> list[Webhook]:
-    return list(session.scalars(_ENABLED))
-
-
-def _next_arrival(session: Session, subject: SubjectHead) -> Arrival | None:
-    of_this = {"subject": subject.subject, "next": subject.last_sequence + 1, "epochs": [subject.epoch, ""]}
-    return session.scalar(_NEXT_ARRIVAL, of_this)
-
-
-def _is_told(session: Session, envelope: Envelope) -> bool:
-    """Return whether an event of its kind is in the log of its subject."""
-    such = sa.exists().where(LoggedEvent.subject == envelope.subject, LoggedEvent.event_type == envelope.type)
-    return session.scalar(sa.select(such)) or False
-
-
-def _append(
-    session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, public: PublicData, now: datetime
-) -> LoggedEvent:
-    recorded_at = max(now, head.last_recorded_at)
-    head.last_recorded_at = recorded_at
-    event = LoggedEvent(
-        event_id=envelope.id,
-        event_type=envelope.type,
-        subject=envelope.subject,
-        sequence=envelope.sequence,
-        recorded_at=recorded_at,
-        body=_body(envelope.type, recorded_at, public.data),
-        author_id=public.author_id,
-        template_id=public.template_id,
-        shared=public.shared,
-        created_by_id=public.created_by_id,
-        test=public.test,
-    )
-    if event.subject.startswith("template:") and event.template_id is not None:
-        session.merge(KnownTemplate(id=event.template_id, author_id=event.author_id, shared=event.shared))
-    if subject.erased and envelope.type != SUBMISSION_ERASED.type:
-        event.body = _body(envelope.type, recorded_at, {"id": int(subject.subject.split(":")[1]), "erased": True})
-    session.add(event)
-    session.flush()
-    return event
-
-
-def _plan(session: Session, webhook: Webhook, event: LoggedEvent, trace: str | None, now: datetime) -> None:
-    delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
-    delivery.traceparent = trace
-    if event.event_type == SUBMISSION_ERASED.type and (
-        until := session.scalar(_UNDER_WAY, {"stream": delivery.stream})
-    ):
-        delivery.next_attempt_at = max(
-            now, until
-        )  # the receiver may be getting now what was cancelled while it was tried
-    _lock_streams(session, [delivery.stream])
-    if session.scalar(_PLANNED, {"stream": delivery.stream}):
-        delivery.state = "waiting"
-    session.add(delivery)
-    session.flush()
-
-
-def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: datetime) -> Delivery:
-    return Delivery(
-        webhook_id=webhook.id,
-        position=event.position,
-        event_id=event.event_id,
-        event_type=event.event_type,
-        message_id=message_id,
-        stream=f"{webhook.id}/{event.subject}",
-        body=_thin_body(event) if webhook.payload == "thin" else None,
-        test=False,
-        state="due",
-        next_attempt_at=now,
-        created_at=now,
-    )
+def _delivery(webhook: Receiver, event: LoggedEvent, message_id: str, now: datetime) -> dict[str, Any]:
+    """The columns of a delivery that is due."""
+    return {
+        "webhook_id": webhook.id,
+        "position": event.position,
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "message_id": message_id,
+        "stream": f"{webhook.id}/{event.subject}",
+        "body": _thin_body(event) if webhook.payload == "thin" else None,
+        "test": False,
+        "state": "due",
+        "next_attempt_at": now,
+        "created_at": now,
+    }
 
 
 def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime) -> None:
@@ -620,7 +697,7 @@ def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEv
     for event in events:
         delivery = known.get(event.position)
         if delivery is None:
-            session.add(_new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now))
+            session.add(Delivery(**_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)))
         elif delivery.outcome is not None:
             delivery.outcome = None
             delivery.make_due(now)
@@ -670,28 +747,31 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
 
 # Compiled once: building a statement costs more than running it.
 _LOG_HEAD = for_update(sa.select(LogHead).where(LogHead.id == 1))
-_ENABLED = sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)
-_EPOCH_AND_DOUBT = sa.select(
-    catching_up.owner_epoch(sa.bindparam("owner")).scalar_subquery(),
-    sa.exists().where(Arrival.subject == sa.bindparam("subject"), Arrival.sequence <= sa.bindparam("last")),
+_ENABLED = (
+    sa.select(Webhook.id, Webhook.events, Webhook.payload, Webhook.test)
+    .where(Webhook.disabled_at.is_(None))
+    .order_by(Webhook.id)
 )
-_NEXT_ARRIVAL = (
-    sa.select(Arrival)
-    .where(
-        Arrival.subject == sa.bindparam("subject"),
-        Arrival.sequence == sa.bindparam("next"),
-        Arrival.epoch.in_(sa.bindparam("epochs", expanding=True)),
-    )
-    .limit(1)
+_HEADS = sa.select(SubjectHead).where(SubjectHead.subject.in_(sa.bindparam("subjects", expanding=True)))
+_WAITING = sa.select(Arrival.event_id, Arrival.subject, Arrival.sequence, Arrival.epoch).where(
+    Arrival.subject.in_(sa.bindparam("subjects", expanding=True))
 )
+_EPOCH: sa.Select[Any] = catching_up.owner_epoch(sa.bindparam("owner"))
 _UNDER_WAY = sa.select(sa.func.max(Delivery.leased_until)).where(
     Delivery.stream == sa.bindparam("stream"), Delivery.outcome == "cancelled", Delivery.leased_by.is_not(None)
 )
-_PLANNED = sa.select(sa.exists().where(Delivery.stream == sa.bindparam("stream"), Delivery.outcome.is_(None)))
-
 # And of the tables: what is done for rows that are objects takes long as well.
 _WEBHOOKS: Any = Webhook.__table__
 _DELIVERIES: Any = Delivery.__table__
+_EVENTS: Any = LoggedEvent.__table__
+_LOGGED = [column.name for column in _EVENTS.c if column is not _EVENTS.c.position]
+_APPEND = sa.insert(_EVENTS).returning(_EVENTS.c.event_id, _EVENTS.c.position)
+_PLAN = sa.insert(_DELIVERIES)
+_BEGUN = (
+    sa.select(_DELIVERIES.c.stream)
+    .where(_DELIVERIES.c.stream.in_(sa.bindparam("streams", expanding=True)), _DELIVERIES.c.outcome.is_(None))
+    .distinct()
+)
 _FAILS = _WEBHOOKS.c.failing_since.is_not(None)
 _WELL = (
     sa.update(_WEBHOOKS)

@@ -1,6 +1,6 @@
 """Entrypoints: contract in, one call, contract out. Every public event of the suite ends up here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from contracts.envelope import Envelope
 from contracts.errors import invalid
@@ -20,6 +20,7 @@ from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.data.together import Together
 from contracts.runtime.operating import operated
 from contracts.runtime.outbound import Outbound, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
@@ -33,6 +34,7 @@ from services.webhooks.settings import Settings
 class WebhooksService:
     name = "webhooks"
     context = Context(Settings)
+    event_log: Together[Envelope] = Together(lambda envelopes: _log_events(envelopes))
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetWebhook) -> Webhook:
@@ -120,11 +122,15 @@ class WebhooksService:
             raise invalid(f"url {refused}", "url", str(refused)) from refused
 
 
+def _log_events(envelopes: Sequence[Envelope]) -> None:
+    WebhooksService.context.database.write(commands.record_events, envelopes, now())
+
+
 def _logging(event: Event) -> Callable[[WebhooksService, Envelope, PublicData], None]:
     """The handler of one public event: all are treated alike."""
 
     def log_event(service: WebhooksService, envelope: Envelope, data: PublicData) -> None:
-        service.context.database.write(commands.record_event, envelope, now())
+        service.event_log.write(envelope)
 
     log_event.__name__ = f"on_{event.type.replace('.', '_')}"
     return subscribes(event)(log_event)

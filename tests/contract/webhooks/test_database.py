@@ -15,6 +15,7 @@ from contracts.errors import ServiceError
 from contracts.events import Admins
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying
+from contracts.runtime.bus import outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
 from contracts.runtime.data.background import Done, Park, Retry
@@ -102,6 +103,46 @@ def test_events_in_any_order_and_repeated_are_logged_in_order(database: Database
     assert len({each.event_id for each in told}) == 14
 
 
+def test_events_recorded_together_are_logged_as_one_by_one(database: Database) -> None:
+    """In one transaction several subjects, mixed, in any order, some of them twice, and some that have waited."""
+    made = new_webhook(database)
+    thin = new_webhook(database, payload="thin")
+    wanted = [envelope(sequence, subject=f"submission:{subject}") for subject in (1, 2, 3) for sequence in range(1, 8)]
+    shuffled = wanted * 2
+    random.Random(3).shuffle(shuffled)
+    while shuffled:
+        together, shuffled = shuffled[:5], shuffled[5:]
+        database.write(commands.record_events, together, NOW)
+    logged = database.read(
+        lambda session: session.execute(
+            sa.select(LoggedEvent.subject, LoggedEvent.sequence).order_by(LoggedEvent.position)
+        ).all()
+    )
+    for number in (1, 2, 3):
+        subject = f"submission:{number}"
+        assert [sequence for name, sequence in logged if name == subject] == list(range(1, 8))
+        for webhook in (made, thin):
+            rows = database.read(
+                lambda session, stream=f"{webhook.id}/{subject}": session.execute(  # type: ignore[misc]
+                    sa.select(Delivery.event_id, Delivery.state)
+                    .where(Delivery.stream == stream)
+                    .order_by(Delivery.position)
+                ).all()
+            )
+            assert [row.event_id for row in rows] == [envelope(n, subject=subject).id for n in range(1, 8)]
+            assert [row.state for row in rows] == ["due", *["waiting"] * 6]
+    assert database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(Arrival))) == 0
+
+
+def test_an_event_that_an_operator_dropped_is_left_out_of_what_is_recorded_together(database: Database) -> None:
+    new_webhook(database)
+    database.write(outbox.drop, envelope(2).id)
+    database.write(commands.record_events, [envelope(3), envelope(2), envelope(1)], NOW)
+    logged = database.read(lambda session: session.scalars(sa.select(LoggedEvent.sequence)).all())
+    assert logged == [1]
+    assert database.read(lambda session: session.scalars(sa.select(Arrival.sequence)).all()) == [3]
+
+
 def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> None:
     made = new_webhook(database)
     wanted = [envelope(sequence) for sequence in range(1, 13)]
@@ -111,7 +152,9 @@ def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> 
         mine = list(wanted)
         random.Random(seed).shuffle(mine)
         try:
-            record(database, *mine)
+            while mine:
+                together = [mine.pop() for _ in range(min(len(mine), 1 + seed))]
+                database.write(commands.record_events, together, NOW)
         except BaseException as error:
             failures.append(error)
 

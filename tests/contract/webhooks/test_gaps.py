@@ -297,6 +297,7 @@ steps = st.lists(
         st.tuples(st.just("double"), st.integers(0, 30)),
         st.tuples(st.just("back up"), st.none()),
         st.tuples(st.just("restore"), st.none()),
+        st.tuples(st.just("deliver all"), st.none()),
         st.tuples(st.just("ask"), st.none()),
         st.tuples(st.just("walk"), st.none()),
     ),
@@ -342,6 +343,9 @@ def test_whatever_happens_the_log_has_what_the_owner_has_in_order_and_nothing_tw
                 on_the_way.remove(message)
             if what != "lose":
                 database.write_unsynced(commands.record_event, message, NOW)
+        elif what == "deliver all" and on_the_way:
+            database.write_unsynced(commands.record_events, on_the_way, NOW)
+            on_the_way.clear()
         elif what == "back up":
             copy = life.copy()
         elif what == "restore" and life.epoch < len(EPOCHS) - 1:

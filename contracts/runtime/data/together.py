@@ -1,0 +1,73 @@
+"""What several do at the same moment, written in one transaction: what each transaction takes by itself, and the wait for the
+disk, are most of what a small write costs.
+
+Who comes first waits a moment for others, then writes for all that are there. Each returns when its own part is written, or
+gets its exception: where a transaction of several fails for another reason than the database, each is tried apart.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from contracts.errors import ServiceError
+from contracts.runtime.monitoring import observe
+
+T = TypeVar("T")
+
+log = observe.logger(__name__)
+
+GATHERING_SECONDS = 0.004
+"""Events of one transaction, published together, come from their queues within so long."""
+
+MOST = 50
+"""In one transaction, which holds SQLite's write lock."""
+
+
+@dataclass
+class _Part(Generic[T]):
+    """What one caller wants written. ``tried``: it was to be, together with others or alone; ``apart``: it has to be tried
+    alone."""
+
+    item: T
+    tried: bool = False
+    apart: bool = False
+    error: Exception | None = None
+
+
+class Together(Generic[T]):
+    """``write`` writes all that it is given in one transaction. It must be harmless that it is called again after it failed."""
+
+    def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
+        self._write = write
+        self._waiting: deque[_Part[T]] = deque()
+        self._writing = threading.Lock()
+
+    def write(self, item: T) -> None:
+        """Write this, with what others want written. Returns when it is committed."""
+        part = _Part(item)
+        self._waiting.append(part)
+        with self._writing:
+            if not part.tried:
+                time.sleep(GATHERING_SECONDS)
+            while not part.tried:
+                self._write_parts([self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))])
+        if part.apart:
+            self._write([item])
+        elif part.error is not None:
+            raise part.error
+
+    def _write_parts(self, parts: Sequence[_Part[T]]) -> None:
+        try:
+            self._write([part.item for part in parts])
+        except Exception as error:
+            unavailable = isinstance(error, ServiceError) and error.code == "unavailable"
+            for part in parts:
+                part.apart, part.error = len(parts) > 1 and not unavailable, error
+            if parts[0].apart:
+                log.warning("together.one_by_one", parts=len(parts), exc_info=error)
+        finally:
+            for part in parts:
+                part.tried = True

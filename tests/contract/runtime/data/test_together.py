@@ -1,0 +1,108 @@
+"""Writes of many callers in one transaction: each is done when it returns, and answers for itself alone."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError
+from contracts.runtime.data.database import Database, metadata
+from contracts.runtime.data.together import MOST, Together
+
+kept = sa.Table("kept", metadata(), sa.Column("number", sa.Integer, primary_key=True))
+
+
+class Refused(Exception):
+    """What is wrong with one of them."""
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
+    database.write(lambda session: kept.metadata.create_all(session.connection()))
+    yield database
+    database.dispose()
+
+
+class Writer:
+    """Keeps numbers; refuses those below zero. ``sizes`` are those of the transactions that were tried."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.sizes: list[int] = []
+        self.away = False
+
+    def write(self, numbers: Sequence[int]) -> None:
+        self.sizes.append(len(numbers))
+        self.database.write(self._keep, numbers)
+
+    def _keep(self, session: Session, numbers: Sequence[int]) -> None:
+        session.execute(kept.insert(), [{"number": number} for number in numbers])
+        if self.away:
+            raise ServiceError("unavailable", "The database is away.")
+        if min(numbers) < 0:
+            raise Refused
+
+    def numbers(self) -> set[int]:
+        return set(self.database.read(lambda session: session.scalars(sa.select(kept.c.number)).all()))
+
+
+def at_once(do: Callable[[int], None], numbers: Sequence[int]) -> dict[int, Exception]:
+    """Do it with each in a thread of its own, all at once; the exceptions by number."""
+    failures: dict[int, Exception] = {}
+    ready = threading.Barrier(len(numbers))
+
+    def one(number: int) -> None:
+        ready.wait()
+        try:
+            do(number)
+        except Exception as error:
+            failures[number] = error
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def test_what_many_write_is_written_in_fewer_transactions(database: Database) -> None:
+    writer = Writer(database)
+    together = Together(writer.write)
+    absent: list[int] = []
+
+    def write(number: int) -> None:
+        together.write(number)
+        if number not in writer.numbers():
+            absent.append(number)
+
+    numbers = range(2 * MOST + 1)
+    assert at_once(write, numbers) == {}
+    assert absent == [], "it is committed when the call returns"
+    assert writer.numbers() == set(numbers)
+    assert sum(writer.sizes) == len(numbers)
+    assert max(writer.sizes) <= MOST
+    assert len(writer.sizes) < len(numbers)
+
+
+def test_one_that_is_refused_keeps_nobody_else_from_being_written(database: Database) -> None:
+    writer = Writer(database)
+    failures = at_once(Together(writer.write).write, range(-2, 10))
+    assert {number: type(error) for number, error in failures.items()} == {-2: Refused, -1: Refused}
+    assert writer.numbers() == set(range(10))
+
+
+def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database: Database) -> None:
+    writer = Writer(database)
+    together = Together(writer.write)
+    writer.away = True
+    failures = at_once(together.write, range(5))
+    assert [getattr(error, "code", error) for error in failures.values()] == ["unavailable"] * 5
+    assert sum(writer.sizes) == 5, "nobody asks once more for each of them"
+    assert writer.numbers() == set()
+    writer.away = False
+    assert at_once(together.write, range(5)) == {}
+    assert writer.numbers() == set(range(5))
