@@ -188,7 +188,8 @@ class NotificationsService:
     ) -> None:
         """Take the mails up, once for each event; ``about`` says which submission they are about, and whether of test mode."""
         settings = self.context.settings
-        self.context.database.write(
+        self.context.in_turn.write(
+            about.submission_id or 0,
             commands.accept,
             handler,
             envelope.id,

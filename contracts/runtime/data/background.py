@@ -559,8 +559,9 @@ class DueWork(Loop):
             except Exception as error:
                 _log_failure("due_work.raised", error, work=self.name, row=this.key)
                 outcome = Retry(_words(error))
+            ended = self._has_ended(this, outcome)
             this.wave.gather()
-            state = self._written(this, outcome)
+            state = self._written(ended)
             span.set({"countersign.outcome": state})
             if state in ("retry", "parked"):
                 span.fail(state)
@@ -590,10 +591,17 @@ class DueWork(Loop):
         parent, link = (None, cause) if self._scheduled else (cause, None)
         return tracing.span(self.name, attributes=attributes, parent=parent, root=True, link=link)
 
-    def _written(self, this: _UnderWay, outcome: Outcome) -> str:
+    def _has_ended(self, this: _UnderWay, outcome: Outcome) -> _Ended:
+        """From now on whoever writes next writes this outcome, too."""
+        ended = _Ended(this, outcome)
+        self._ended.append(ended)
+        return ended
+
+    def _written(self, ended: _Ended) -> str:
         """Write the outcome, as soon as the database takes it; returns the state of the row then."""
+        this, outcome = ended.attempt, ended.outcome
         note = outcome.note if isinstance(outcome, Done) else None
-        state = self._try_to_write(this, outcome)
+        state = self._try_to_write(ended)
         if state is None:
             if note is not None:
                 _quietly(note.sync)
@@ -609,7 +617,7 @@ class DueWork(Loop):
             self._count_unwritten()
             time.sleep(pause * random.uniform(1 - JITTER, 1 + JITTER))
             pause = min(2 * pause, LONGEST_PAUSE)
-            state = self._try_to_write(this, outcome)
+            state = self._try_to_write(self._has_ended(this, outcome))
         this.held = this.unwritten = False
         self._count_unwritten()
         return state
@@ -617,13 +625,11 @@ class DueWork(Loop):
     def _count_unwritten(self) -> None:
         UNWRITTEN.labels(self.name).set(sum(attempt.unwritten for attempt in list(self._running.values())))
 
-    def _try_to_write(self, this: _UnderWay, outcome: Outcome) -> str | None:
+    def _try_to_write(self, ended: _Ended) -> str | None:
         """None when the database takes nothing. What cannot be recorded for another reason is a failed attempt.
 
         One thread at a time writes, for all those that are waiting by then.
         """
-        ended = _Ended(this, outcome)
-        self._ended.append(ended)
         with self._writing:
             while not ended.tried:
                 self._write_together([self._ended.popleft() for _ in range(min(len(self._ended), _TOGETHER))])

@@ -5,16 +5,21 @@ Who comes first waits a moment for others, then writes for all that are there. E
 gets its exception: where a transaction of several fails for another reason than the database, each is tried apart.
 """
 
+import contextvars
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
+from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = observe.logger(__name__)
@@ -71,3 +76,37 @@ class Together(Generic[T]):
         finally:
             for part in parts:
                 part.tried = True
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A use case, with what it is about, and the context that it was asked for in."""
+
+    about: int
+    context: contextvars.Context
+    do: Callable[[Session], None]
+
+
+class InTurn:
+    """Use cases that come at the same moment, done one after the other in one transaction, each in the context of its own: what
+    they emit says what caused it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._together = Together(self._write)
+
+    def write(
+        self, about: int, use_case: Callable[Concatenate[Session, P], None], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """As ``Database.write``. ``about`` is the row that it locks: all take their locks in the order of these."""
+        step = _Step(about, contextvars.copy_context(), lambda session: use_case(session, *args, **kwargs))
+        self._together.write(step)
+
+    def _write(self, steps: Sequence[_Step]) -> None:
+        self._database.write(_do, sorted(steps, key=lambda step: step.about))
+
+
+def _do(session: Session, steps: Sequence[_Step]) -> None:
+    for step in steps:
+        step.context.run(step.do, session)
+        session.flush()

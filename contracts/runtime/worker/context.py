@@ -9,6 +9,7 @@ from contracts.runtime import process
 from contracts.runtime.bus.client import RpcClient, shared_client
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.together import InTurn
 from contracts.runtime.settings import ServiceSettings
 
 S = TypeVar("S", bound=ServiceSettings)
@@ -31,6 +32,11 @@ class Context(Generic[S]):
         database = Database(self.settings.database_url, pool_size=self.settings.database_pool_size)
         database.on_commit.append(lambda tables: self.bus.hint(self.name, tables))
         return database
+
+    @cached_property
+    def in_turn(self) -> InTurn:
+        """For what comes several at a time, and is small: in one transaction of the database."""
+        return InTurn(self.database)
 
     @cached_property
     def blobs(self) -> BlobStore:

@@ -76,7 +76,8 @@ class Events(Entrypoints):
 
     @subscribes(events.MAIL_SENT)
     def on_mail_sent(self, envelope: Envelope, data: MailOutcome) -> None:
-        self._write(followups.accept_mail_sent, envelope.id, data)
+        about, site = data.submission_id, self._site
+        self.context.in_turn.write(about, followups.accept_mail_sent, envelope.id, data, site, now())
 
     @subscribes(events.MAIL_FAILED)
     def on_mail_failed(self, envelope: Envelope, data: MailOutcome) -> None:

@@ -63,6 +63,29 @@ def test_outcomes_that_come_together_share_a_transaction(database: Gathering) ->
     assert len(database.sizes) <= 2
 
 
+def test_attempts_that_were_begun_together_and_end_together_share_a_transaction(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, whoever ends last: the others have left their outcomes with those that it writes."""
+    monkeypatch.setattr(background, "_GATHERING", 600.0)
+    sizes: list[int] = []
+
+    class Counting(Database):
+        def write(self, use_case: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if getattr(use_case, "__name__", "") == "_write_outcomes":
+                sizes.append(len(args[0]))
+            return super().write(use_case, *args, **kwargs)
+
+    database = Counting(database_url)
+    database.write(lambda session: Base.metadata.create_all(session.connection()))
+    for _ in range(JOBS):
+        database.write(add)
+    with running(work(database, lambda _: Done(say("done")), concurrency=JOBS)):
+        wait_until(lambda: len(said(database)) == JOBS, what="all of them")
+    database.dispose()
+    assert sizes == [JOBS]
+
+
 def test_what_is_recorded_belongs_to_its_own_attempt(database: Gathering) -> None:
     """Whichever thread writes it: an event that it states has the request id, and the trace, of its own work."""
     for _ in range(JOBS):

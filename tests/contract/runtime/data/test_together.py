@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.runtime.data.database import Database, metadata
-from contracts.runtime.data.together import MOST, Together
+from contracts.runtime.data.together import MOST, InTurn, Together
+from contracts.runtime.monitoring import observe
 
 kept = sa.Table("kept", metadata(), sa.Column("number", sa.Integer, primary_key=True))
 
@@ -106,3 +107,37 @@ def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database:
     writer.away = False
     assert at_once(together.write, range(5)) == {}
     assert writer.numbers() == set(range(5))
+
+
+def test_use_cases_in_turn_share_a_transaction_and_each_has_its_own_context(database: Database) -> None:
+    """They take their locks in the order of what they are about, and what one of them does is seen by the next."""
+    in_turn = InTurn(database)
+    done: dict[Session, list[tuple[int, str | None]]] = {}
+
+    def keep(session: Session, number: int) -> None:
+        session.execute(kept.insert().values(number=number))
+        done.setdefault(session, []).append((number, observe.request_id()))
+
+    def one(number: int) -> None:
+        with observe.request(f"request-{number}"):
+            in_turn.write(number, keep, number)
+
+    numbers = list(range(30, 0, -1))
+    assert at_once(one, numbers) == {}
+    assert Writer(database).numbers() == set(numbers)
+    for steps in done.values():
+        assert steps == sorted(steps)
+        assert all(request_id == f"request-{number}" for number, request_id in steps)
+    assert len(done) < len(numbers)
+
+
+def test_a_use_case_that_fails_takes_nothing_of_another_along(database: Database) -> None:
+    def keep(session: Session, number: int) -> None:
+        session.execute(kept.insert().values(number=number))
+        if number % 3 == 0:
+            raise Refused
+
+    in_turn = InTurn(database)
+    failures = at_once(lambda number: in_turn.write(number, keep, number), range(1, 13))
+    assert {number: type(error) for number, error in failures.items()} == dict.fromkeys((3, 6, 9, 12), Refused)
+    assert Writer(database).numbers() == {1, 2, 4, 5, 7, 8, 10, 11}
