@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
+from contracts.runtime.data.background import JITTER
 from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
 from contracts.runtime.monitoring import tracing
 from contracts.types import Actor, FormerSecret, iso
@@ -396,6 +398,31 @@ def record_success(session: Session, delivery: Delivery, attempt: Attempt) -> No
     delivery.outcome = "delivered"
 
 
+def record_followers(session: Session, attempts: Sequence[Attempt], now: datetime) -> None:
+    """A receiver took these, too, which waited behind another delivery: those that have not been ended meanwhile are
+    delivered."""
+    if not attempts:
+        return
+    by_id = {attempt.delivery_id: attempt for attempt in attempts}
+    taken = session.scalars(_TAKE_FOLLOWERS, {"ids": list(by_id), "now": now}).all()
+    session.add_all(by_id[delivery_id] for delivery_id in taken)
+
+
+def begun_follower(
+    session: Session, attempt: Attempt, reason: str, pause: timedelta, now: datetime, *, gone: bool
+) -> Delivery | None:
+    """A try of a delivery that waited behind another one failed: it has begun now, and is tried again after ``pause``, or never
+    when the receiver is ``gone``. None when it was ended meanwhile."""
+    which = sa.select(Delivery).where(Delivery.id == attempt.delivery_id, Delivery.state == "waiting")
+    delivery: Delivery | None = session.scalar(for_update(which))
+    if delivery is not None:
+        delivery.state, delivery.attempts, delivery.last_error = "due", 1, reason
+        delivery.next_attempt_at = now + pause * random.uniform(1 - JITTER, 1 + JITTER)
+        if gone:
+            delivery.state, delivery.finished_at = "parked", now
+    return delivery
+
+
 def record_failure(
     session: Session,
     delivery: Delivery,
@@ -434,10 +461,11 @@ def record_exhaustion(_session: Session, delivery: Delivery) -> None:
 
 
 def follow_up(session: Session, deliveries: Sequence[Delivery], now: datetime) -> None:
-    """After attempts of these deliveries: a webhook that took one is well again, and where one came to its end, the next one of
-    its stream is due."""
+    """After attempts of these deliveries: a webhook that took one is well again, unless it did not take the one after it, and
+    where one came to its end, the next one of its stream is due."""
     session.flush()
-    if well := {delivery.webhook_id for delivery in deliveries if delivery.outcome == "delivered"}:
+    taken = [delivery for delivery in deliveries if delivery.outcome == "delivered" and not delivery.broke_off]
+    if well := {delivery.webhook_id for delivery in taken}:
         # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
         session.execute(_WELL, {"well": list(well)})
     _release_next(session, [delivery for delivery in deliveries if delivery.outcome is not None], now)
@@ -788,6 +816,12 @@ _NEXT = (
     .scalar_subquery()
 )
 _NOW = sa.bindparam("now", type_=UtcDateTime)
+_TAKE_FOLLOWERS = (
+    sa.update(_DELIVERIES)
+    .where(_DELIVERIES.c.id.in_(sa.bindparam("ids", expanding=True)), _DELIVERIES.c.state == "waiting")
+    .values(state="done", outcome="delivered", attempts=1, finished_at=_NOW)
+    .returning(_DELIVERIES.c.id)
+)
 _RELEASE_NEXT = (
     sa.update(_DELIVERIES)
     .where(

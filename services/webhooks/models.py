@@ -141,12 +141,24 @@ class Request:
     former_secrets: Sequence[dict[str, Any]] = ()
 
 
+@dataclass(frozen=True)
+class Follower:
+    """A delivery that waits behind another one of its stream, with its request."""
+
+    id: int
+    message_id: str
+    event_id: str
+    event_type: str
+    request: Request
+
+
 class Delivery(DueRow, Traced, Base):
     """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one
     has the state ``waiting``. ``body`` is what is sent where that is not the event's. ``outcome`` is None while it is under
-    way. ``request`` is no column: ``deliver.prepare`` sets it.
+    way. ``request`` and ``followers``, which may be sent by the same attempt, are no columns: ``deliver.prepare`` sets them.
+    ``broke_off``: a follower was not taken. No column either.
     """
 
     __tablename__ = "deliveries"
@@ -165,6 +177,8 @@ class Delivery(DueRow, Traced, Base):
 
     __allow_unmapped__ = True
     request: Request | None = None
+    followers: Sequence[Follower] = ()
+    broke_off: bool = False
 
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:

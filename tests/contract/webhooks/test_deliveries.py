@@ -18,9 +18,19 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from deploy.rabbitmq import PrivateBroker
-from services.webhooks import background, commands
+from services.webhooks import background, commands, deliver
 from services.webhooks.models import Attempt, Delivery, Webhook
-from tests.support.material.webhooks import database, deliveries, envelope, finish, new_webhook, record, row, settings
+from tests.support.material.webhooks import (
+    database,
+    deliveries,
+    envelope,
+    erase,
+    finish,
+    new_webhook,
+    record,
+    row,
+    settings,
+)
 from tests.support.servers.receiver import Received, Receiver
 from tests.support.services import processes
 from tests.support.services.loops import running
@@ -60,6 +70,115 @@ def test_subjects_are_delivered_side_by_side_and_each_in_order(database: Databas
         assert mine == [f"event-submission:{number}-{sequence}" for sequence in range(1, 6)]
     assert overlaps == []
     assert most[0] == 4
+
+
+def delivering(database: Database, tmp_path: Path) -> Any:
+    return running(background.loops(settings(database), database, BlobStore.from_url(f"file://{tmp_path}/blobs"))[0])
+
+
+def logged(database: Database, count: int) -> None:
+    """Log so many events about one subject together."""
+    database.write(commands.record_events, [envelope(number) for number in range(1, count + 1)], now())
+
+
+def outcomes_written(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of outcomes in each transaction, from now on."""
+    sizes: list[int] = []
+    write = database.write
+
+    def counting(use_case: Any, *args: Any, **more: Any) -> Any:
+        if getattr(use_case, "__name__", "") == "_write_outcomes":
+            sizes.append(len(args[0]))
+        return write(use_case, *args, **more)
+
+    monkeypatch.setattr(database, "write", counting)
+    return sizes
+
+
+def test_what_waits_in_a_stream_is_sent_by_one_attempt(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In order, so many at most, and each has its attempt recorded."""
+    monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
+    sizes = outcomes_written(database, monkeypatch)
+    with Receiver() as receiver:
+        made = new_webhook(database, receiver.url)
+        logged(database, 2 * deliver.LONGEST_RUN + 3)
+        with delivering(database, tmp_path):
+            wait_until(lambda: {each.state for each in deliveries(database, made.id)} == {"delivered"}, what="all")
+    wanted = [envelope(number).id for number in range(1, 2 * deliver.LONGEST_RUN + 4)]
+    assert [each.message_id for each in receiver.requests] == [f"{event_id}.{made.id}" for event_id in wanted]
+    told = deliveries(database, made.id)
+    assert [[attempt.status for attempt in each.attempts] for each in told] == [[204]] * len(wanted)
+    assert {row(database, each.id).attempts for each in told} == {1}
+    assert sizes == [1, 1, 1]
+
+
+def test_a_receiver_that_takes_its_time_gets_one_after_the_other(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 0.0)
+    sizes = outcomes_written(database, monkeypatch)
+    with Receiver() as receiver:
+        made = new_webhook(database, receiver.url)
+        logged(database, 4)
+        with delivering(database, tmp_path):
+            wait_until(lambda: {each.state for each in deliveries(database, made.id)} == {"delivered"}, what="all")
+    assert sizes == [1] * 4
+    assert [each.message_id for each in receiver.requests] == [f"{envelope(n).id}.{made.id}" for n in range(1, 5)]
+
+
+def test_a_run_ends_with_what_is_not_taken(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one counts as tried, and holds back what follows it, as if it had been sent alone."""
+    monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
+    with Receiver(lambda each: (500 if "-3." in each.message_id else 204, {}, b"sorry")) as receiver:
+        made = new_webhook(database, receiver.url)
+        logged(database, 5)
+        with delivering(database, tmp_path):
+            wait_until(lambda: row(database, deliveries(database, made.id)[2].id).attempts == 1, what="the third")
+    rows = [row(database, each.id) for each in deliveries(database, made.id)]
+    assert [each.outcome for each in rows] == ["delivered", "delivered", None, None, None]
+    assert [each.state for each in rows] == ["done", "done", "due", "waiting", "waiting"]
+    assert rows[2].last_error == "status 500"
+    assert rows[2].next_attempt_at > now(), "it has the first pause of the schedule before it"
+    assert [attempt.status for attempt in deliveries(database, made.id)[2].attempts] == [500]
+    assert len(receiver.requests) == 3
+    assert database.read(lambda session: session.get_one(Webhook, made.id).failing_since) is not None
+
+
+def test_a_receiver_that_is_gone_in_the_middle_of_a_run_is_disabled(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
+    with Receiver(lambda each: (410 if "-2." in each.message_id else 204, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url)
+        logged(database, 4)
+        with delivering(database, tmp_path):
+            wait_until(lambda: row(database, deliveries(database, made.id)[3].id).outcome, what="its end")
+    rows = [row(database, each.id) for each in deliveries(database, made.id)]
+    assert [each.outcome for each in rows] == ["delivered", "exhausted", "cancelled", "cancelled"]
+    assert [each.state for each in rows] == ["done", "parked", "parked", "parked"]
+    assert database.read(lambda session: session.get_one(Webhook, made.id).disabled_at) is not None
+
+
+def test_what_was_erased_while_it_was_sent_in_a_run_stays_erased(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
+    sizes = outcomes_written(database, monkeypatch)
+
+    def answer(received: Received) -> Any:
+        if "-2." in received.message_id:
+            erase(database)
+        return 204, {}, b""
+
+    with Receiver(answer) as receiver:
+        made = new_webhook(database, receiver.url)
+        logged(database, 4)
+        with delivering(database, tmp_path):
+            wait_until(lambda: sizes, what="the outcome")
+    rows = [row(database, each.id) for each in deliveries(database, made.id)]
+    assert [(each.outcome, each.state, each.body) for each in rows] == [("cancelled", "parked", None)] * 4
 
 
 def test_the_next_about_a_subject_keeps_its_turn(database: Database) -> None:
