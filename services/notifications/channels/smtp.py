@@ -12,9 +12,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
 
 from contracts.runtime.monitoring import observe
+from contracts.runtime.watchdog import watchdog
 from services.notifications import addresses
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server
@@ -117,16 +117,9 @@ class SmtpChannel:
             raise NotSent(_words(error)) from error
         return connection
 
-    @contextlib.contextmanager
-    def _limited(self, connection: smtplib.SMTP) -> Iterator[None]:
+    def _limited(self, connection: smtplib.SMTP) -> contextlib.AbstractContextManager[None]:
         """A server that answers one byte at a time never runs into the time-out: then the whole is cut off."""
-        timer = threading.Timer(self._attempt_seconds, _cut, [connection])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        return watchdog.within(self._attempt_seconds, lambda: _cut(connection))
 
     def _kept(self) -> smtplib.SMTP | None:
         self.close_idle()
