@@ -200,10 +200,11 @@ class _Ended:
     apart: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rest:
-    """A look found nothing to do and nobody at work. So it stays until ``until``, if ``Database.changes`` says no other number.
-    ``ends``, in monotonic seconds, is for what nobody thought of."""
+    """A look found nothing to do and nobody at work. So it stays until ``until``, if ``Database.changes`` says no other number,
+    or somebody has seen that nothing came of the change: they write the new number here. ``ends``, in monotonic seconds, is for
+    what nobody thought of."""
 
     changes: int | None
     until: datetime | None
@@ -249,6 +250,11 @@ class Loop:
         """Select the time of the first row that there is, or will be, something to do for; NULL when there is none. None for a
         loop that never rests."""
         return None
+
+    @property
+    def knows_first(self) -> bool:
+        """Is what ``first_due`` selects the first of all rows, and not just one of them?"""
+        return True
 
     def rest(self, changes: int | None, until: datetime | None = None) -> None:
         """There is nothing to do now, nor until ``until``, as was seen after the database had been asked for ``changes``."""
@@ -477,6 +483,10 @@ class DueWork(Loop):
         row = self._row
         first = sa.select(row.next_attempt_at).where(is_due(row)).limit(1)
         return (first.order_by(row.next_attempt_at) if self._lanes is None else first).scalar_subquery()
+
+    @property
+    def knows_first(self) -> bool:
+        return self._lanes is None
 
     def _pause(self, wait: float | None) -> float:
         return self.poll_seconds if wait is None else max(0.0, wait)

@@ -122,7 +122,7 @@ def test_an_idle_minute_takes_a_statement_a_second_or_none(database: Database, s
 
 
 def test_whoever_has_something_to_do_is_woken(database: Database, elsewhere: Database) -> None:
-    """On SQLite any change wakes all that rest in a database."""
+    """And nobody else is, however much is written."""
     jobs, parcels = loops(database)
     looking = Watch("specimen", database, [jobs, parcels])
     for leave, loop in ((add, jobs), (send, parcels)):
@@ -131,9 +131,57 @@ def test_whoever_has_something_to_do_is_woken(database: Database, elsewhere: Dat
         assert woken(jobs, parcels) == []
         elsewhere.write(leave)
         looking.turn()
-        assert loop.name in woken(jobs, parcels)
+        assert woken(jobs, parcels) == [loop.name]
         assert loop.resting is None
         rest(jobs, parcels)
+
+
+def test_what_nobody_here_has_to_do_anything_about_wakes_nobody(
+    database: Database, elsewhere: Database, statements: list[str]
+) -> None:
+    """After a change one statement for all that rest, and none after that."""
+    jobs, parcels = loops(database)
+    elsewhere.write(add, next_attempt_at=now() + LONG)
+    looking = Watch("specimen", database, [jobs, parcels])
+    rest(jobs, parcels)
+    for _ in range(3):
+        elsewhere.write(add, state="done")
+        statements.clear()
+        looking.turn()
+        assert len(statements) == 1
+        looking.turn()
+        assert len(statements) == (1 if database.sqlite else 2)
+        assert woken(jobs, parcels) == []
+    for loop, leave in ((jobs, add), (parcels, send)):
+        elsewhere.write(leave)
+        looking.turn()
+        assert woken(jobs, parcels) == [loop.name], "what came after the changes that were nobody's is seen"
+        rest(jobs, parcels)
+
+
+def test_a_lane_with_plans_looks_for_itself_after_a_change(database: Database, elsewhere: Database) -> None:
+    """What is asked for is one of its rows, which need not be the first: the new one is due."""
+    _, parcels = loops(database)
+    looking = Watch("specimen", database, [parcels])
+    elsewhere.write(send, next_attempt_at=now() + LONG)
+    parcels.turn()
+    woken(parcels)
+    elsewhere.write(send, receiver="b")
+    looking.turn()
+    assert woken(parcels) == (["parcels"] if database.sqlite else [])
+
+
+def test_a_rest_that_has_ended_is_not_begun_again_by_who_looks(
+    database: Database, elsewhere: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop was woken by somebody else while the look was under way."""
+    jobs, _ = loops(database)
+    looking = Watch("specimen", database, [jobs])
+    rest(jobs)
+    elsewhere.write(add, state="done")
+    monkeypatch.setattr(looking, "_first_rows", lambda _session: jobs.look_again() or {jobs: None})
+    looking.turn()
+    assert jobs.resting is None
 
 
 def test_what_is_planned_is_no_news_until_it_is_due(
