@@ -340,7 +340,7 @@ def _failure(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str)
 
 
 def _party(session: Session, outcome: SendingOutcome) -> tuple[store.LoadedSubmission | None, SubmitterRow | None]:
-    submission = store.lock(session, outcome.submission_id)
+    submission = store.lock_once(session, outcome.submission_id)
     parties = submission.submitters if submission else []
     return submission, next((party for party in parties if party.id == outcome.submitter_id), None)
 

@@ -110,6 +110,15 @@ def lock(session: Session, submission_id: int) -> LoadedSubmission | None:
     return _locked(session, _BY_ID, submission_id)
 
 
+def lock_once(session: Session, submission_id: int) -> LoadedSubmission | None:
+    """As ``lock``, for what several use cases of one transaction do with a submission, all by this: it is read once. Its state
+    stays as it was read: not for what changes that."""
+    locked: dict[int, LoadedSubmission | None] = session.info.setdefault("submissions locked once", {})
+    if submission_id not in locked:
+        locked[submission_id] = lock(session, submission_id)
+    return locked[submission_id]
+
+
 def lock_all(session: Session, submission_ids: Sequence[int]) -> list[LoadedSubmission]:
     """Lock several submissions, those that there are, with everything that events say of them: in a handful of statements,
     however many they are."""

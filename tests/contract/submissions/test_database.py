@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
@@ -425,6 +426,35 @@ def test_mails(desk: Desk) -> None:
     ]
     bounced = (found.submission_events or [])[-1].data
     assert (bounced["kind"], bounced["reason"], bounced["email"]) == ("invitation", "550 no such user", failed.to)
+
+
+def test_news_of_several_mails_in_one_transaction_are_noted_as_one_after_the_other(desk: Desk) -> None:
+    """The submission is read once for them."""
+    made = desk.create()
+    other = desk.create()
+    statements: list[str] = []
+    sa.event.listen(desk.database.engine, "before_cursor_execute", lambda *all_: statements.append(all_[2]))
+
+    def note(session: Session) -> None:
+        for submission, number in ((made, 0), (other, 1), (made, 1), (other, 0)):
+            to = f"signer{number + 1}@example.com"
+            outcome = MailOutcome(
+                submission_id=submission.id, submitter_id=submission.submitters[number].id, kind="invitation", to=to
+            )
+            followups.accept_mail_sent(session, uuid7(), outcome, SITE, NOW + timedelta(seconds=9))
+            session.flush()
+        copy = MailOutcome(submission_id=made.id, kind="completed", to="ada@example.com")
+        followups.accept_mail_sent(session, uuid7(), copy, SITE, NOW + timedelta(seconds=9))
+
+    desk.database.write(note)
+    assert sum("FROM submissions" in each and "snapshots" not in each for each in statements) == 2
+    for submission in (made, other):
+        found = desk.get(submission.id)
+        assert [one.sent_at for one in found.submitters] == [NOW + timedelta(seconds=9)] * 2
+        assert assert_told_in_order(desk, submission.id) == ["submission.created", "form.sent", "form.sent"]
+    noted = ["create_submission", "invite_party", "send_email", "send_email"]
+    assert assert_chain_holds(desk, other.id) == noted
+    assert assert_chain_holds(desk, made.id) == [*noted, "send_completion_email"]
 
 
 def test_the_invitation_stands_before_what_it_led_to_however_late_the_news_of_its_mail(desk: Desk) -> None:
