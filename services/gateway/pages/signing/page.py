@@ -17,6 +17,7 @@ from services.gateway.http import page_bodies
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import file_headers, forget, stored_file
+from services.gateway.pages.answering.openings import Openings
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.pictures import LIGHT_WIDTHS, nearest_width, picture, takes_webp, text
 from services.gateway.pages.answering.slugs import checked
@@ -46,18 +47,19 @@ _STYLES_AT_ONCE, _STYLES_PER_SECOND = 30, 2.0
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     blueprint = flask.Blueprint("signing", __name__, url_prefix="/s/<slug>")
-    _reading(blueprint, context, trusted)
+    openings = Openings()
+    _reading(blueprint, context, trusted, openings)
     _commands(blueprint, context, trusted)
-    _attaching(blueprint, context, trusted)
+    _attaching(blueprint, context, trusted, openings)
     return blueprint
 
 
-def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network], openings: Openings) -> None:
     """GET: nothing changes."""
 
     @blueprint.get("")
     def page(slug: str) -> str:
-        form = _open(context, slug, trusted)
+        form = _open(context, slug, trusted, openings)
         texts = speak_to(form.lang)
         # The script gets what it starts from with the page: one round trip less on a slow phone.
         data = _page_data(context, slug, form, texts, trusted) if form.state in _SHOWN else None
@@ -193,7 +195,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         }
 
 
-def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network], openings: Openings) -> None:
     """Files for fields. The form is opened first, so that a stranger cannot fill the store or keep the machine busy."""
     pace = Pace(_STYLES_AT_ONCE, _STYLES_PER_SECOND)
 
@@ -218,13 +220,20 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
     @blueprint.post("/typed_signature")
     def typed_signature(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        _must_be_open(_state(context, slug, trusted))
+        shown_lately = openings.lately(slug, proofs())
+        if not shown_lately:
+            _must_be_open(_state(context, slug, trusted))
         if body.get("type") not in ("signature", "initials"):
             raise _refused("type", "must be signature or initials")
         text = page_bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
         drawing = rendering.DrawSignature(text=text.strip(), style=_style(body))
         picture: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, drawing)
-        return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", picture)
+        try:
+            return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", picture)
+        except ServiceError:
+            if shown_lately:  # it may have been closed since
+                _must_be_open(_state(context, slug, trusted))
+            raise
 
     @blueprint.post("/signature_styles")
     def signature_styles(slug: str) -> flask.Response:
@@ -260,10 +269,14 @@ def _page_data(
     return data
 
 
-def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:
+def _open(
+    context: PagesContext, slug: str, trusted: list[Network], openings: Openings | None = None
+) -> submissions.form.SigningForm:
     form: submissions.form.SigningForm = context.bus.call(
         submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
     )
+    if openings is not None and form.state == "open":
+        openings.note(slug, proofs())
     return form
 
 

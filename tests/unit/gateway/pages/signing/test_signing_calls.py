@@ -284,6 +284,30 @@ def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: B
     assert (attached.file, attached.type, attached.filename) == (drawn, "initials", "initials.png")
 
 
+def test_whoever_was_shown_the_form_a_moment_ago_is_not_asked_about(
+    client: Any, bus: RecordingBus, drawn: BlobRef
+) -> None:
+    """Once it is shown to be closed, or refused for that, they are told so as before."""
+    typed = {"request_id": "r", "text": "Anna", "type": "signature"}
+    assert client.get(f"/s/{SLUG}").status_code == 200
+    bus.asked.clear()
+    assert post(client, "typed_signature", typed).status_code == 200
+    assert [rpc for rpc, _ in bus.asked] == [rendering.DRAW_SIGNATURE, submissions.form.ATTACH_FILE]
+    bus.answers[submissions.form.OPEN_FORM] = signing_form("declined")
+    bus.answers[submissions.form.ATTACH_FILE] = ServiceError(
+        "invalid", "no", [{"field": "state", "reason": "declined"}]
+    )
+    refused = post(client, "typed_signature", typed)
+    assert (refused.status_code, refused.json["details"][0]["reason"]) == (409, "declined")
+
+
+def test_a_form_that_was_shown_closed_is_asked_about(client: Any, bus: RecordingBus) -> None:
+    bus.answers[submissions.form.OPEN_FORM] = signing_form("declined")
+    client.get(f"/s/{SLUG}")
+    assert post(client, "typed_signature", {"request_id": "r", "text": "A", "type": "signature"}).status_code == 409
+    assert bus.requests(rendering.DRAW_SIGNATURE) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,0 +1,30 @@
+"""What was shown lately, to whom, and for how long that is so."""
+
+from services.gateway.pages.answering import openings
+from services.gateway.pages.answering.openings import LATELY_SECONDS, Openings
+
+
+def test_a_minute_after_it_was_shown_it_is_no_longer_known() -> None:
+    times = [0.0]
+    shown = Openings(lambda: times[0])
+    shown.note("slug", ["proof"])
+    times[0] = LATELY_SECONDS - 1
+    assert shown.lately("slug", ["proof"])
+    times[0] = LATELY_SECONDS
+    assert not shown.lately("slug", ["proof"])
+
+
+def test_it_was_shown_to_nobody_else() -> None:
+    shown = Openings()
+    shown.note("slug", ["proof"])
+    assert not shown.lately("slug", [])
+    assert not shown.lately("slug", ["another"])
+    assert not shown.lately("other", ["proof"])
+
+
+def test_those_that_were_shown_first_are_forgotten_first() -> None:
+    shown = Openings()
+    for number in range(openings._MOST + 1):
+        shown.note(str(number), [])
+    assert not shown.lately("0", [])
+    assert shown.lately("1", [])
