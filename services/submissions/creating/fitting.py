@@ -75,30 +75,22 @@ class Question:
         return replace(self, entries=[entry for entry in self.entries if entry.path not in paths])
 
 
+class Doubtful(Exception):
+    """Rendering has to be asked before this is written."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self.question = question
+
+
 def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) -> None:
     """Raises ServiceError naming each value that cannot be drawn, and why; before that each of ``texts`` (with its field) that
     has a character without a font."""
     check_texts(bus, texts)
-    pages = {
-        (document.uuid, number): size
-        for document in question.documents
-        for number, size in enumerate(document.pages, start=1)
-    }
-    first = question.documents[0].uuid if question.documents else ""
-    parties = {party.id: party for party in question.parties}
-
-    def is_certain(entry: Entry) -> bool:
-        for area in entry.field.areas:
-            size = pages.get((area.attachment_uuid or first, area.page))
-            if size is None or not _surely_fits(
-                entry, area, area.w * size.width, area.h * size.height, question.account, parties
-            ):
-                return False
-        return True
-
-    doubtful = [entry for entry in question.entries if not is_certain(entry)]
+    doubtful = doubtful_of(question)
     if not doubtful:
         return
+    first = _first_document(question)
     named = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
     request = rendering.CheckValues(
         account=question.account,
@@ -113,6 +105,32 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     if wrong:
         details = [{"field": entry.path, "reason": reason} for entry, reason in wrong[:MOST_NAMED]]
         raise ServiceError("invalid", f"{wrong[0][0].label} {wrong[0][1]}", details)
+
+
+def doubtful_of(question: Question) -> list[Entry]:
+    """Return those of which we are not sure that they can be drawn: rendering has to be asked about them."""
+    pages = {
+        (document.uuid, number): size
+        for document in question.documents
+        for number, size in enumerate(document.pages, start=1)
+    }
+    first = _first_document(question)
+    parties = {party.id: party for party in question.parties}
+
+    def is_certain(entry: Entry) -> bool:
+        for area in entry.field.areas:
+            size = pages.get((area.attachment_uuid or first, area.page))
+            if size is None or not _surely_fits(
+                entry, area, area.w * size.width, area.h * size.height, question.account, parties
+            ):
+                return False
+        return True
+
+    return [entry for entry in question.entries if not is_certain(entry)]
+
+
+def _first_document(question: Question) -> str:
+    return question.documents[0].uuid if question.documents else ""
 
 
 def entries(

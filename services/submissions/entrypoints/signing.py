@@ -1,5 +1,6 @@
 """Calls of the signing page: its form, its one-time codes, its checks of identity."""
 
+from collections.abc import Callable
 from typing import Any
 
 from contracts.providers import ConfirmationView
@@ -17,9 +18,12 @@ from services.submissions.commands.signing import form as form_commands
 from services.submissions.commands.signing import identity as identity_commands
 from services.submissions.commands.signing import returning
 from services.submissions.commands.signing import ways as way_commands
+from services.submissions.creating.fitting import Doubtful
 from services.submissions.entrypoints.base import Entrypoints
+from services.submissions.models import SubmitterRow
 from services.submissions.planning.preparing import adopted, check_texts, texts_in
 from services.submissions.rules.confirming import KeptConfirmation
+from services.submissions.storage.store import LoadedSubmission
 from services.submissions.views import form_news, forms
 
 
@@ -52,18 +56,15 @@ class Signing(Entrypoints):
 
     @handles(form.SAVE_VALUES)
     def save_values(self, command: form.SaveValues) -> form.Done:
-        self._refuse_undrawable(command)
-        return self._write(form_commands.save, command, self.context.settings)
+        return self._write_drawable(form_commands.save, command)
 
     @handles(form.COMPLETE_FORM)
     def complete_form(self, command: form.CompleteForm) -> form.Done:
-        self._refuse_undrawable(command)
-        return self._write(form_commands.complete, command, self.context.settings)
+        return self._write_drawable(form_commands.complete, command)
 
     @handles(form.INVITE_AND_COMPLETE)
     def invite_and_complete(self, command: form.InviteAndComplete) -> form.Done:
-        self._refuse_undrawable(command)
-        return self._write(form_commands.complete, command, self.context.settings)
+        return self._write_drawable(form_commands.complete, command)
 
     @handles(form.DECLINE_FORM)
     def decline_form(self, command: form.DeclineForm) -> form.Done:
@@ -171,10 +172,29 @@ class Signing(Entrypoints):
 
     def _refuse_undrawable(self, command: form.SaveValues) -> None:
         """Refuse what a signer sends in characters that no font has, or that does not fit."""
+        self._refuse_unknown_characters(command)
+        question = self._look_up(forms.drawn, command)
+        if question is not None:
+            self._refuse_misfits(question)
+
+    def _write_drawable(self, use_case: Callable[..., form.Done], command: form.SaveValues) -> form.Done:
+        """The same, and write it. Whether it fits is mostly certain, and then seen in the transaction that writes; else that is
+        left, rendering is asked, and it begins anew."""
+        self._refuse_unknown_characters(command)
+        site, moment, settings = self._site, now(), self.context.settings
+        write = self.context.database.write
+
+        def check(submission: LoadedSubmission, submitter: SubmitterRow) -> None:
+            forms.refuse_doubtful(command, submission, submitter, moment)
+
+        try:
+            return write(use_case, command, settings, site, moment, check)
+        except Doubtful as doubtful:
+            self._refuse_misfits(doubtful.question)
+        return write(use_case, command, settings, site, now())
+
+    def _refuse_unknown_characters(self, command: form.SaveValues) -> None:
         invited = command.submitters if isinstance(command, form.InviteAndComplete) else []
         names = [(f"submitters[{index}].name", party.name) for index, party in enumerate(invited) if party.name]
         texts = [*texts_in(command.values), *names]
         check_texts(self.context.bus, texts, lambda: self._look_up(forms.labels, command))
-        question = self._look_up(forms.drawn, command)
-        if question is not None:
-            self._refuse_misfits(question)

@@ -1,7 +1,7 @@
 """What the signing page shows to one signer (``rpc.form.SigningForm``), and nothing that is not theirs to see."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -186,19 +186,33 @@ def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datet
     opened = _passed(session, command, site, now)
     if opened.state is not FormState.OPEN:
         return None
+    return _question(command, opened.submitter, opened.submitters, opened.snapshot, now)
+
+
+def refuse_doubtful(
+    command: rpc.form.SaveValues, submission: store.LoadedSubmission, submitter: SubmitterRow, now: datetime
+) -> None:
+    """As ``drawn``, within the transaction that writes what they send: raises Doubtful where it has to be left to ask."""
+    if submission.state.form_state(submitter.id, now) is not FormState.OPEN:
+        return
+    question = _question(command, submitter, submission.submitters, submission.snapshot, now)
+    if fitting.doubtful_of(question):
+        raise fitting.Doubtful(question)
+
+
+def _question(
+    command: rpc.form.SaveValues,
+    signer: SubmitterRow,
+    submitters: Sequence[SubmitterRow],
+    snapshot: SnapshotRow,
+    now: datetime,
+) -> fitting.Question:
     of_others = {
-        uuid: value
-        for submitter in opened.submitters
-        if submitter.id != opened.submitter.id
-        for uuid, value in submitter.values.items()
+        uuid: value for submitter in submitters if submitter.id != signer.id for uuid, value in submitter.values.items()
     }
-    done = {
-        submitter.party_uuid
-        for submitter in opened.submitters
-        if submitter.completed_at or submitter.id == opened.submitter.id
-    }
-    open_parties = {party["uuid"] for party in opened.snapshot.parties} - done
-    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, open_parties, now)
+    done = {submitter.party_uuid for submitter in submitters if submitter.completed_at or submitter.id == signer.id}
+    open_parties = {party["uuid"] for party in snapshot.parties} - done
+    return fitting.of_form(command, signer, snapshot, of_others, open_parties, now)
 
 
 def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:

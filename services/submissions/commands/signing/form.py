@@ -1,7 +1,7 @@
 """Use cases of the signing page. The slug is the signer's key: it opens this one form and nothing else."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -58,11 +58,23 @@ def view(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     return rpc.form.Done(state=state.form_state(submitter.id, at))
 
 
-def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: Site, now: datetime) -> rpc.form.Done:
+Check = Callable[[store.LoadedSubmission, SubmitterRow], None]
+"""A look at what is locked, before anything is changed: an exception ends the transaction."""
+
+
+def save(
+    session: Session,
+    command: rpc.form.SaveValues,
+    limits: Limits,
+    site: Site,
+    now: datetime,
+    check: Check = lambda _submission, _submitter: None,
+) -> rpc.form.Done:
     """Store values step by step; the first ones start the form. Required ones are asked for on completion."""
 
     def decide() -> rpc.form.Done:
         submission, submitter = lock_passed(session, command, site, now)
+        check(submission, submitter)
         at = store.moment(submission, now)
         try:
             state, happened = domain.save(submission.state, submitter.id, at)
@@ -91,12 +103,18 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
 
 
 def complete(
-    session: Session, command: rpc.form.CompleteForm, limits: Limits, site: Site, now: datetime
+    session: Session,
+    command: rpc.form.CompleteForm,
+    limits: Limits,
+    site: Site,
+    now: datetime,
+    check: Check = lambda _submission, _submitter: None,
 ) -> rpc.form.Done:
     """The last step: save, check everything, complete; then the next group is invited or the sealing begins."""
 
     def decide() -> rpc.form.Done:
         submission, submitter = lock_passed(session, command, site, now)
+        check(submission, submitter)
         at = store.moment(submission, now)
         require_no_confirmation(submission, submitter, at)
         announcement = completed(submission, submitter, command, limits, site, at)

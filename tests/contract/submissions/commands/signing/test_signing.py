@@ -4,11 +4,16 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from contracts.errors import ServiceError
 from contracts.events import REGISTRY
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Area, Condition, Party
+from services.submissions.commands.signing import form
+from services.submissions.creating.fitting import Doubtful
 from services.submissions.views import forms
 from tests.support.material.submissions import (
     NOW,
@@ -288,6 +293,34 @@ def asked_about(desk: Desk, slug: str, values: dict[str, Any], *, saved: bool = 
     question = desk.database.read(forms.drawn, command, SITE, desk.now)
     assert question is not None
     return {one.field.uuid: len(one.field.areas) for one in question.entries}
+
+
+def test_what_may_not_fit_is_asked_about_before_anything_is_written(desk: Desk) -> None:
+    """Seen in the transaction, which is then left; what surely fits is written by it at once."""
+    made = desk.create(conditional_annex(), {})
+    slug = made.submitters[0].slug
+
+    def write(use_case: Any, kind: Any, values: dict[str, Any]) -> Any:
+        command = kind(request_id=uuid7(), slug=slug, values=values)
+
+        def check(submission: Any, submitter: Any) -> None:
+            forms.refuse_doubtful(command, submission, submitter, desk.now)
+
+        return desk.database.write(use_case, command, desk.limits, SITE, desk.now, check)
+
+    before = desk.rows("SELECT * FROM submitters")
+    long = {"kind": "person", "name": "W" * 400}
+    for use_case, kind in ((form.save, rpc.form.SaveValues), (form.complete, rpc.form.CompleteForm)):
+        with pytest.raises(Doubtful) as doubtful:
+            write(use_case, kind, long)
+        assert "name" in {entry.field.uuid for entry in doubtful.value.question.entries}
+    assert desk.rows("SELECT * FROM submitters") == before
+    assert desk.rows("SELECT * FROM answers WHERE method LIKE '%form%' OR method LIKE '%values%'") == []
+    assert write(form.save, rpc.form.SaveValues, {"kind": "person", "name": "Sam"}).state == "open"
+    assert write(form.complete, rpc.form.CompleteForm, {"kind": "person"}).state == "completed"
+    with pytest.raises(ServiceError) as refused:
+        write(form.save, rpc.form.SaveValues, long)
+    assert refused.value.details[0]["field"] == "state", "who may send nothing is told so, and rendering is not asked"
 
 
 def test_what_was_hidden_when_it_was_stored_is_looked_at_when_it_is_shown(desk: Desk) -> None:
