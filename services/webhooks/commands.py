@@ -235,12 +235,12 @@ def record_events(session: Session, envelopes: Sequence[Envelope], now: datetime
 
     What is not the next event of its subject waits in ``arrivals``: its predecessor takes it along, or ``catch_up`` does.
     """
+    log = _Log(session, now)  # before the inbox, as who closes a gap does: they may be about the same events at once
     new = outbox.first_times(session, "event_log", [envelope.id for envelope in envelopes])
     if not new:
         return
     by_id = {envelope.id: envelope for envelope in envelopes if envelope.id in new}
     subjects = list(dict.fromkeys(envelope.subject for envelope in by_id.values()))
-    log = _Log(session, now)
     log.load(subjects)
     places = {subject: place for place, subject in enumerate(subjects)}
     for envelope in sorted(by_id.values(), key=lambda each: (places[each.subject], each.epoch or "", _number(each))):
@@ -443,7 +443,7 @@ def record_failure(
         delivery.outcome = "exhausted"
     if delivery.test:
         return
-    webhook = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == delivery.webhook_id)))
+    webhook = _locked_webhook(session, delivery.webhook_id)
     if webhook is None or webhook.disabled_at is not None:
         return
     webhook.failing_since = webhook.failing_since or attempt.attempted_at
@@ -884,9 +884,17 @@ _LOCK_STREAMS = sa.text(
 
 
 def _load(session: Session, webhook_id: int, actor: Actor) -> Webhook:
-    webhook: Webhook | None = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == webhook_id)))
+    webhook = _locked_webhook(session, webhook_id)
     if webhook is None or webhook.test != actor.test:
         raise not_found("Webhook")
+    return webhook
+
+
+def _locked_webhook(session: Session, webhook_id: int) -> Webhook | None:
+    """Keeps others from changing it, but nobody from planning a delivery for it: who does has the log, and streams, which whoever
+    has the webhook may be about to wait for."""
+    chosen = sa.select(Webhook).where(Webhook.id == webhook_id)
+    webhook: Webhook | None = session.scalar(chosen.with_for_update(key_share=True))
     return webhook
 
 

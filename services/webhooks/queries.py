@@ -223,7 +223,8 @@ def gaps(session: Session, arrived_before: datetime) -> list[Gap]:
     arrivals: dict[str, list[Arrival]] = {}
     for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject.in_(names))):
         arrivals.setdefault(arrival.subject, []).append(arrival)
-    return [_gap(heads[name], arrivals[name]) for name in names]
+    # What waited when the subjects were read may have been logged since.
+    return [_gap(heads[name], arrivals[name]) for name in names if name in arrivals]
 
 
 def waiting_arrivals(session: Session) -> tuple[int, datetime | None]:

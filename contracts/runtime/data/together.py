@@ -73,6 +73,11 @@ class Together(Generic[T]):
                 part.apart, part.error = len(parts) > 1 and not unavailable, error
             if parts[0].apart:
                 log.warning("together.one_by_one", parts=len(parts), exc_info=error)
+        except BaseException:
+            # Whoever writes is being ended, as when a worker is not drained in time. What the others want is not written by that.
+            for part in parts:
+                part.apart = True
+            raise
         finally:
             for part in parts:
                 part.tried = True

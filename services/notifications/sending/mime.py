@@ -164,5 +164,6 @@ def _address(name: str, address: str) -> Address:
 
 def _transfer_encoding(text: str) -> str:
     """As it is when every server takes it, else quoted-printable, which stays readable."""
-    plain = text.isascii() and max(map(len, text.splitlines()), default=0) <= _LONGEST_LINE
+    # Of the bytes: in a text there are more characters that end a line (form feed, for one), but not in a mail.
+    plain = text.isascii() and max(map(len, text.encode().splitlines()), default=0) <= _LONGEST_LINE
     return "7bit" if plain else "quoted-printable"

@@ -87,6 +87,7 @@ def test_files_and_the_pictures_go_along() -> None:
         ("", "7bit"),
         ("x" * 900 + "\n" + "y" * 900, "7bit"),
         ("x" * 901, "quoted-printable"),
+        ("x" * 600 + "\f" + "y" * 600, "quoted-printable"),
         ("Räumung", "quoted-printable"),
     ],
 )

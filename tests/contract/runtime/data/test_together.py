@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 import sqlalchemy as sa
@@ -107,6 +108,28 @@ def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database:
     writer.away = False
     assert at_once(together.write, range(5)) == {}
     assert writer.numbers() == set(range(5))
+
+
+def test_who_is_ended_while_it_writes_for_others_leaves_nobody_believing_that_it_was_written(database: Database) -> None:
+    """As a green thread that is killed when its process stops: the others would acknowledge messages that are nowhere."""
+    writer = Writer(database)
+
+    def write(numbers: Sequence[int]) -> None:
+        if len(numbers) > 1:
+            raise SystemExit
+        writer.write(numbers)
+
+    together = Together(write)
+    returned: set[int] = set()
+
+    def one(number: int) -> None:
+        with suppress(SystemExit):
+            together.write(number)
+            returned.add(number)
+
+    assert at_once(one, range(10)) == {}
+    assert len(returned) < 10, "some were ended"
+    assert returned <= writer.numbers()
 
 
 def test_use_cases_in_turn_share_a_transaction_and_each_has_its_own_context(database: Database) -> None:
