@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from prometheus_client import Gauge, Histogram
@@ -13,6 +13,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe, tracing
 from services.gateway.http import errors
 from services.gateway.http.answers.cross_origin import CrossOrigin
+from services.gateway.http.answers.deprecation import Headers
 from services.gateway.http.answers.entity_tags import Tagged
 from services.gateway.http.answers.problem_documents import ProblemDocuments
 from services.gateway.http.encodings import Encoding
@@ -66,9 +67,11 @@ class Edge:
         methods: Callable[[str], list[str]],
         agents: Application | None = None,
         routes: Mapping[str, str] | None = None,
+        deprecated: Mapping[str, Headers] | None = None,
     ) -> None:
         """``methods`` tells which ones a path of the API has; ``agents`` is what answers them; ``routes`` has the path of each
-        operation, with names for what is different each time."""
+        operation, with names for what is different each time; ``deprecated`` has what answers of those operations say that
+        are."""
         self._settings = settings
         self._endpoints = endpoints
         self._pages = pages
@@ -77,6 +80,7 @@ class Edge:
         self._methods = methods
         self._agents = agents
         self._routes = routes or {}
+        self._deprecated = deprecated or {}
         self._cross_origin = CrossOrigin(settings.cors_origin_list) if settings.cors_origin_list else None
         self._in_flight = _Memory(settings.max_bodies_in_flight)
         # What needs no key gets half, so that strangers cannot keep the callers out.
@@ -105,7 +109,12 @@ class Edge:
         exchange = exchange_of(scope)
         is_page = self._is_page(scope["path"])
         common = self._common if is_page else self._common_of_api
-        written = _Written(send, (b"x-request-id", exchange.request_id.encode()), common)
+        written = _Written(
+            send,
+            (b"x-request-id", exchange.request_id.encode()),
+            common,
+            lambda: self._deprecated.get(exchange.operation, ()),
+        )
         outside = written.send
         if self._cross_origin is not None and not is_page:
             outside = self._cross_origin.sending(outside, scope)
@@ -298,12 +307,19 @@ class _Body:
 
 
 class _Written:
-    """Passes the answer on with the headers that every answer has."""
+    """Passes the answer on with the headers that every answer has, and those ``of_operation``, which is known by then."""
 
-    def __init__(self, send: Send, request_id: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+    def __init__(
+        self,
+        send: Send,
+        request_id: tuple[bytes, bytes],
+        common: Headers,
+        of_operation: Callable[[], Iterable[tuple[bytes, bytes]]],
+    ) -> None:
         self._send = send
         self._request_id = request_id
         self._common = common
+        self._of_operation = of_operation
         self.status = 0
         self.bytes = 0
         self.began = 0.0
@@ -314,7 +330,7 @@ class _Written:
             self.began = time.perf_counter()
             headers = list(message.get("headers", ()))
             names = {name.lower() for name, _ in headers}
-            headers.append(self._request_id)
+            headers += [self._request_id, *self._of_operation()]
             headers.extend(header for header in self._common if header[0] not in names)
             message["headers"] = headers
         else:

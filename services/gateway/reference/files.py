@@ -27,6 +27,12 @@ def addresses() -> list[str]:
     return [*pages, *(f"{page}.md" for page in pages), "/reference/style.css", "/llms.txt"]
 
 
+def address_of(operation: specification.Operation) -> str:
+    """Return the path, with the anchor, under which an operation is told of."""
+    tag, summary = operation.definition["tags"][0], operation.definition["summary"]
+    return f"/reference/{slug(tag)}#{slug(summary)}"
+
+
 def files(settings: Settings) -> dict[str, File]:
     """Return what is served at each of the paths, for this installation's limits and address."""
     document = specification.published(settings)

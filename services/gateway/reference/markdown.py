@@ -10,6 +10,7 @@ from typing import Any
 
 from services.gateway.reference import samples, schemas
 from services.gateway.reference.calls import JSON, Answer, Body, Call, Document, calls, slug
+from services.gateway.rights import OF_THE_ACCOUNT
 
 INDEX = ""
 """The name of the page of all calls; the others are named after their tags."""
@@ -107,6 +108,8 @@ def _overview(several: list[Call], page: str) -> str:
 def _operation(document: Document, call: Call, api: str) -> Iterator[str]:
     yield f"## {call.summary}"
     yield f"`{call.method} {call.path}`"
+    if call.deprecated:
+        yield _deprecated(call.deprecated)
     if call.description:
         yield call.description
     yield f"**Who may call it:** {_callers(call)} [Try it]({_tried(call)})"
@@ -140,7 +143,14 @@ def _callers(call: Call) -> str:
     said.append("with any key" if call.scope == "any" else f"with a key of the scope `{call.scope}`")
     if call.mode:
         said.append(_MODES[call.mode])
+    if not call.by_folder and call.scope not in OF_THE_ACCOUNT:  # which no key of folders has
+        said.append("not for keys that are limited to folders")
     return ", ".join(said) + "."
+
+
+def _deprecated(days: Document) -> str:
+    ends = f", and gone from {days['sunset']} on" if "sunset" in days else ""
+    return f"**Deprecated** since {days['since']}{ends}."
 
 
 def _either(roles: tuple[str, ...]) -> str:

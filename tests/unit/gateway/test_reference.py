@@ -244,7 +244,8 @@ def test_a_page_of_a_small_document() -> None:
     told = rest.partition("## Change a thing\n\n")[2]
     assert told.partition("### Samples")[0] == (
         "`PUT /things/{id}`\n\nIt is another one then.\n\n"
-        "**Who may call it:** users with the role `admin` or `editor`, with a key of the scope `send`, for test keys only. "
+        "**Who may call it:** users with the role `admin` or `editor`, with a key of the scope `send`, for test keys only, "
+        "not for keys that are limited to folders. "
         "[Try it](../docs#/Big%20things/things.update)\n\n"
         "### Parameters\n\n"
         "| Name | In | Type | Required | Description |\n| --- | --- | --- | --- | --- |\n"
