@@ -12,13 +12,14 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields import boxes
 from contracts.fields.boxes import FieldBoxes
 from contracts.fields.rules import LONGEST_NAME
+from contracts.formats.folders import normalised
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
 from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import LARGEST_ID, page
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
-from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
+from contracts.types import Actor, FieldDefinition, Page, Pagination, Template
 from services.templates.access import of_mode, visible_to
 from services.templates.links import FileLinks, LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
@@ -211,7 +212,7 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     if request.folder is not None:
         # Asked for apart: the database must know which folder it is to see how many templates are in it.
         folders = Folder.__table__.c
-        folder = session.scalar(sa.select(folders.id).where(folders.name == names.folder(request.folder)))
+        folder = session.scalar(sa.select(folders.id).where(folders.name == normalised(request.folder)))
         if folder is None:
             return None
         exact.append(_columns.folder_id == folder)
@@ -224,7 +225,7 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     return Listing(
         table=_TEMPLATES,
         exact=exact,
-        filters=[] if request.actor.role is Role.ADMIN else [visible_to(request.actor)],
+        filters=[] if request.actor.sees_all else [visible_to(request.actor)],
         common=[of_mode(request.actor)],
         text=_columns.name_lower,
         term=names.searchable(request.q or ""),

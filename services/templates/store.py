@@ -16,6 +16,7 @@ from contracts.runtime.data.database import insert_into
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import queries
+from services.templates.access import chosen_folder
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
 from services.templates.rules import contract, document_conditions, names
@@ -33,7 +34,7 @@ def inserted(
 ) -> TemplateRow | None:
     """The new row, or None when another template got the ``external_id`` first."""
     insert = insert_into(session, TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
-    folder = folder or folder_named(session, command.folder_name)
+    folder = folder or folder_named(session, command.actor, command.folder_name)
     if external_id is not None:
         queries.take_from_test(session, command.actor, external_id)
     new_id = session.scalar(
@@ -106,10 +107,10 @@ def rename(row: TemplateRow, name: str) -> None:
     row.name, row.name_lower = name, names.searchable(name)
 
 
-def folder_named(session: Session, name: str | None) -> Folder:
-    """The folder of this name, made when it is not there; two requests at once make one."""
+def folder_named(session: Session, actor: Actor, name: str | None) -> Folder:
+    """The folder of this name (``access.chosen_folder``), made when it is not there; two requests at once make one."""
     problems = Problems()
-    chosen = names.folder(names.title(name or "", "folder_name", problems))
+    chosen = chosen_folder(actor, None if name is None else names.title(name, "folder_name", problems))
     problems.refuse()
     statement = sa.select(Folder).where(Folder.name == chosen)
     if (folder := session.scalar(statement)) is not None:

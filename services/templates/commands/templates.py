@@ -122,7 +122,11 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
             queries.require_free(session, external_id)
         fresh = {document.uuid: str(uuid.uuid4()) for document in source.documents}
         definition = domain.cloned(store.definition_of(source), fresh)
-        folder = source.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+        folder = (
+            source.folder
+            if command.folder_name is None
+            else store.folder_named(session, command.actor, command.folder_name)
+        )
         copy = store.inserted(
             session,
             rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=source.shared_link),
@@ -185,7 +189,7 @@ def _replace(
     if title:
         store.rename(row, title)
     if command.folder_name is not None:
-        row.folder = store.folder_named(session, command.folder_name)
+        row.folder = store.folder_named(session, command.actor, command.folder_name)
     if "shared_link" in command.model_fields_set:
         row.shared_link = command.shared_link
     row.archived_at = None
@@ -214,7 +218,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
                 queries.take_from_test(session, command.actor, row.external_id)
                 queries.require_free(session, row.external_id, but=row.id)
     if command.folder_name is not None:
-        row.folder = store.folder_named(session, command.folder_name)
+        row.folder = store.folder_named(session, command.actor, command.folder_name)
     if command.shared_link is not None:
         row.shared_link = command.shared_link
     if command.preferences is not None:
