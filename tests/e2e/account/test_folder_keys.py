@@ -23,6 +23,7 @@ from tests.e2e.account.test_role_matrix import (
     new_submission,
     one_off,
 )
+from tests.support.clients.agents import python_agent
 from tests.support.clients.keys import new_key
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.material.outcomes import completed, events_of
@@ -242,3 +243,30 @@ def test_submissions_follow_their_template_into_another_folder(suite: RunningSui
     suite.api("DELETE", f"/templates/{template['id']}", params={"permanently": "true"})
     assert status() == 200, "what was made from it stays in the folder that it was in last"
     assert suite.api("GET", one)["template"]["folder_name"] == INSIDE
+
+
+def test_an_agent_with_such_a_key_finds_and_prepares_what_is_in_the_folders(suite: RunningSuite) -> None:
+    name = uuid.uuid4().hex
+    inside, outside = (
+        suite.template(agreement_pdf(), name=name, folder_name=folder)["id"] for folder in FOLDERS.values()
+    )
+    seller, _ = send(suite, outside, order="random", send_email=False)
+    people = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
+    with python_agent(suite.base_url, new_key(suite, "read", "agent:send", folders=[INSIDE])["api_key"]) as agent:
+        found = agent.call("search_templates", q=name)["structuredContent"]["data"]
+        assert [template["id"] for template in found] == [inside]
+        for tool, arguments in (
+            ("read_template", {"id": outside}),
+            ("prepare_submission", {"template_id": outside, "submitters": people}),
+            ("read_submission", {"id": seller["submission_id"]}),
+            ("read_audit_trail", {"id": seller["submission_id"]}),
+            ("get_documents", {"id": seller["submission_id"]}),
+            ("remind_signer", {"id": seller["id"]}),
+        ):
+            refused = agent.call(tool, **arguments)
+            assert refused["isError"], tool
+            assert "not found" in refused["content"][0]["text"], (tool, refused)
+        shown = agent.call("prepare_submission", template_id=inside, submitters=people)["structuredContent"]
+        assert shown["accepted"]
+        sent = agent.call("send_submission", prepared_id=shown["prepared_id"])
+        assert sent["structuredContent"]["state"] == "sent"
