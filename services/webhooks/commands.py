@@ -203,6 +203,8 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
         if webhook.disabled_at is not None:
             raise invalid("The webhook is disabled. Name its url or events in a PUT to enable it.", "id", "is disabled")
         kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
+        if command.until is not None and command.until < command.since:
+            raise invalid("to must not be before from", "to", "must not be before from")
         _lock_log(session)  # what is appended meanwhile is planned by who appends it
         chosen = (
             sa.select(LoggedEvent)
