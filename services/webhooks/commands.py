@@ -169,7 +169,8 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
 
 def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.Delivery:
     """Try a delivery now, with the same id and the same bytes: one that has ended once more, one that waits before its time.
-    What is still to be told of the same submission or template before it comes first, and now, too."""
+    What is still to be told of the same submission or template before it comes first, and now, too. Raises ServiceError for an
+    event of a submission that was removed for good: other bytes would go out under an id that the receiver may know."""
 
     def decide() -> rpc.Delivery:
         delivery = session.scalar(
@@ -178,6 +179,9 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
         webhook = session.get(Webhook, command.webhook_id)
         if delivery is None or webhook is None or webhook.test != command.actor.test:
             raise not_found("Delivery")
+        if session.scalar(sa.select(Delivery.id).where(Delivery.id == delivery.id, Delivery.of_erased())) is not None:
+            reason = "is of a submission that was removed for good"
+            raise invalid(f"delivery_id {reason}", "delivery_id", reason)
         if delivery.outcome is not None:
             _lock_streams(session, [delivery.stream])
             delivery.retry(now)
@@ -199,6 +203,8 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
         if webhook.disabled_at is not None:
             raise invalid("The webhook is disabled. Name its url or events in a PUT to enable it.", "id", "is disabled")
         kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
+        if command.until is not None and command.until < command.since:
+            raise invalid("to must not be before from", "to", "must not be before from")
         _lock_log(session)  # what is appended meanwhile is planned by who appends it
         chosen = (
             sa.select(LoggedEvent)

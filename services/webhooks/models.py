@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
+from contracts.events import SUBMISSION_ERASED
 from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
@@ -169,7 +170,17 @@ class Delivery(DueRow, Traced, Base):
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:
         """Those whose schedule came to its end. Cancelled ones were nobody's any more: their webhook's owner resends them."""
-        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False))
+        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False), sa.not_(cls.of_erased()))
+
+    @classmethod
+    def of_erased(cls) -> sa.ColumnElement[bool]:
+        """Those of a submission that was removed for good, but for the one that says so: of their events nothing is left."""
+        return sa.exists().where(
+            LoggedEvent.position == cls.position,
+            LoggedEvent.event_type != SUBMISSION_ERASED.type,
+            SubjectHead.subject == LoggedEvent.subject,
+            SubjectHead.erased,
+        )
 
     def retry(self, at: datetime) -> None:
         """As a resend by the API: the same id and the same bytes. It waits for an earlier one of its stream that is open."""

@@ -193,11 +193,11 @@ def has_admin(session: Session) -> bool:
 
 
 def public_user(user: User) -> dict[str, Any]:
-    """A user as the API shows it (specification 2.1)."""
+    """A user as the API shows it (specification 2.1). A name that is not known is null, as where other records name them."""
     return {
         "id": user.id,
         "email": user.email,
-        "first_name": user.first_name,
+        "first_name": user.first_name or None,
         "last_name": user.last_name,
         "role": user.role,
         "created_at": iso(user.created_at),

@@ -59,6 +59,8 @@ class Endpoint:
             actor, key = await self._authenticator.caller(api_key, address(scope, self._trusted))
             exchange.actor, exchange.key = actor, key
             self._pace.count(f"{repeats.of_user(actor.user_id)}/{key.id}")
+            if not _is_json(scope):
+                raise ServiceError("unsupported_media_type", "Send the message as application/json.")
             body = await read_body(receive)
             agent, begins = self._introduced(scope, body, key.id)
         except ServiceError as error:
@@ -108,6 +110,11 @@ class Endpoint:
 def _origin(base_url: str) -> str:
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_json(scope: Any) -> bool:
+    media_type = (_header(scope, b"content-type") or "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"
 
 
 def _bearer(scope: Any) -> str:

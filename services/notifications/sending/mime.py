@@ -61,7 +61,7 @@ class Attachment:
 @dataclass(frozen=True)
 class Envelope:
     """The headers of a mail. ``thread`` is the Message-ID that all mails about one submission name, so that they are shown
-    together."""
+    together. ``request_id`` is the id of the request that it comes of, as the log and the answer have it."""
 
     sender_name: str
     sender: str
@@ -72,6 +72,7 @@ class Envelope:
     message_id: str
     date: datetime
     thread: str | None = None
+    request_id: str | None = None
 
 
 def build(
@@ -101,6 +102,8 @@ def build(
     if envelope.thread is not None:
         message["In-Reply-To"] = message["References"] = envelope.thread
     message["Auto-Submitted"] = "auto-generated"
+    if envelope.request_id is not None:
+        message["X-Request-Id"] = envelope.request_id
     message.set_content(text, charset="utf-8", cte=_transfer_encoding(text))
     message.add_alternative(html, subtype="html", charset="utf-8", cte=_transfer_encoding(html))
     for name, picture in (pictures or {}).items():

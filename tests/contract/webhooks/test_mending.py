@@ -165,6 +165,9 @@ def test_what_is_not_replayed(database: Database) -> None:
     with pytest.raises(ServiceError) as refused:
         replay(database, made.id, kinds=["form.completed", "form.nonsense"])
     assert refused.value.details[0]["field"] == "kinds[1]"
+    with pytest.raises(ServiceError, match="to must not be before from"):
+        replay(database, made.id, until=NOW - timedelta(days=2))
+    assert replay(database, made.id, until=NOW - timedelta(days=1)).queued == 0, "a moment is a span"
     with Receiver(lambda _: (410, {}, b"")) as receiver:
         gone = new_webhook(database, receiver.url)
         record(database, envelope(1, subject="submission:3"))

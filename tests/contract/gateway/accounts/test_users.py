@@ -98,6 +98,9 @@ def test_a_user_s_life(gateway: Gateway) -> None:
     assert {name: answer[name] for name in other} == other
     assert password_is(gateway, user["id"], "second-password")
     gateway.ask("PUT", f"/users/{user['id']}", {"email": "ana@example.com"})
+    nameless = new_user(gateway, "nameless@example.com", "viewer")
+    assert (nameless["first_name"], nameless["last_name"]) == (None, None), "as in author and created_by_user"
+    assert gateway.ask("GET", "/user", key=nameless["api_key"]).json()["first_name"] is None
 
     fresh = gateway.ask("POST", f"/users/{user['id']}/api_key").json()["api_key"]
     assert gateway.ask("GET", "/user", key=key).status == 401
