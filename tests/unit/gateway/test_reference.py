@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -164,6 +165,34 @@ curl --fail-with-body 'https://x.example/api/things/7/copy' \\
 def test_every_address_is_served_and_nothing_else() -> None:
     assert sorted(FILES) == sorted(addresses())
     assert len(FILES) == 2 * (len(DOCUMENT["tags"]) + 1) + 2
+
+
+def test_they_are_the_same_whenever_they_are_made() -> None:
+    """Also byte for byte: readers ask by entity tags whether something has changed."""
+    assert files(SETTINGS) == FILES
+
+
+def test_types_in_words() -> None:
+    named: dict[str, Any] = {
+        "Few": {"enum": list("abcdefgh")[: schemas._FEW]},
+        "Many": {"enum": list("abcdefghijklmnop")},
+    }
+    named["Either"] = {"anyOf": [{"$ref": "#/components/schemas/Few"}, {"enum": [None]}]}
+    document = {"components": {"schemas": named}}
+    refer = "#/components/schemas/"
+    few = ", ".join(f"`{word}`" for word in "abcdefgh"[: schemas._FEW - 1]) + f" or `{'abcdefgh'[schemas._FEW - 1]}`"
+    assert schemas.type_of(document, {"$ref": refer + "Few"}) == few
+    assert schemas.type_of(document, {"$ref": refer + "Many"}) == "[Many](#many)"
+    assert schemas.type_of(document, {"$ref": refer + "Either"}) == "[Either](#either)"
+    assert (
+        schemas.type_of(document, {"anyOf": [{"type": "string"}, {"enum": [None]}], "nullable": True})
+        == "string or null"
+    )
+    assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT}) == "integer"
+    assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT - 1}).startswith("integer, up to")
+    assert schemas.named(document, [None, {"$ref": refer + "Either"}, {"$ref": "#/elsewhere/Many"}]) == ["Either"]
+    assert schemas._key_text({"description": "ä.", "example": {"a": "ü"}}) == 'ä. For example `{"a": "ü"}`.'
+    assert schemas._key_text({"example": None}) == ""
 
 
 def test_every_call_is_told_of_with_its_samples() -> None:
@@ -334,6 +363,175 @@ def test_samples_of_a_small_document() -> None:
     )
     assert "ignore_errors" not in saved["PHP"]
     assert saved["PHP"].endswith("file_put_contents('copy.zip', $answer);")
+
+
+WIDE = {"name": "w" * 70, "sizes": [1, 2], "none": {}, "text": "a\n$b"}
+FORM: dict[str, Any] = {
+    "info": {"title": "Form", "description": ""},
+    "security": [{"apiKey": []}],
+    "tags": [{"name": "Rows", "description": "Rows."}],
+    "paths": {
+        "/rows": {
+            "post": {
+                "tags": ["Rows"],
+                "operationId": "rows.create",
+                "summary": "Add rows",
+                "deprecated": True,
+                "x-deprecated": {"since": "2026-12-01", "sunset": "2027-12-31"},
+                "x-roles": ["admin"],
+                "x-scope": "any",
+                "x-folders": True,
+                "requestBody": {
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": {
+                                "type": "object",
+                                "required": ["rows", "picture"],
+                                "properties": {
+                                    "rows": {"type": "string", "format": "binary"},
+                                    "picture": {"type": "string", "format": "binary", "example": None},
+                                    "settings": {"type": "object"},
+                                    "note": {"type": "string"},
+                                    "unsaid": {"type": "string"},
+                                },
+                            },
+                            "example": {"rows": "a,b", "settings": WIDE, "note": "ä $x\nit's"},
+                        },
+                    }
+                },
+                "responses": {
+                    "200": {
+                        "description": "Done.",
+                        "content": {"text/plain": {"schema": {"type": "string"}, "example": "ä 3\n"}},
+                    }
+                },
+            },
+            "delete": {
+                "tags": ["Rows"],
+                "operationId": "rows.remove",
+                "summary": "Remove rows",
+                "deprecated": True,
+                "x-deprecated": {"since": "2026-12-01"},
+                "x-scope": "webhooks",
+                "requestBody": {"content": {"text/csv": {"schema": {"type": "string", "minLength": 1}}}},
+                "responses": {"200": {"description": "Gone."}},
+            },
+        }
+    },
+    "components": {"schemas": {}},
+}
+FORM_SAMPLES = {
+    "Shell": """curl --fail-with-body -X POST 'https://x.example/api/rows' \\
+  -H "X-Auth-Token: $COUNTERSIGN_API_KEY" \\
+  -F 'rows=@rows.csv' \\
+  -F 'picture=@document.pdf' \\
+  --form-string 'settings={"name": "WIDE", "sizes": [1, 2], "none": {}, "text": "a\\n$b"}' \\
+  --form-string 'note=ä $x
+it'\\''s'""",
+    "Python": """import json
+import os
+
+import requests
+
+answer = requests.post(
+    "https://x.example/api/rows",
+    headers={"X-Auth-Token": os.environ["COUNTERSIGN_API_KEY"]},
+    data={"settings": json.dumps({
+        "name": "WIDE",
+        "sizes": [1, 2],
+        "none": {},
+        "text": "a\\n$b",
+    }), "note": "ä $x\\nit's"},
+    files={"rows": open("rows.csv", "rb"), "picture": open("document.pdf", "rb")},
+    timeout=60,
+)
+answer.raise_for_status()
+print(answer.text)""",
+    "JavaScript": """import { readFile } from "node:fs/promises";
+
+const form = new FormData();
+form.append("rows", new Blob([await readFile("rows.csv")]), "rows.csv");
+form.append("picture", new Blob([await readFile("document.pdf")]), "document.pdf");
+form.append("settings", JSON.stringify({
+  "name": "WIDE",
+  "sizes": [1, 2],
+  "none": {},
+  "text": "a\\n$b"
+}));
+form.append("note", "ä $x\\nit's");
+const answer = await fetch("https://x.example/api/rows", {
+  method: "POST",
+  headers: { "X-Auth-Token": process.env.COUNTERSIGN_API_KEY },
+  body: form,
+});
+if (!answer.ok) throw new Error(await answer.text());
+console.log(await answer.text());""",
+    "PHP": """<?php
+$boundary = bin2hex(random_bytes(16));
+$body = '';
+$parts = [
+    'name="rows"; filename="rows.csv"' => file_get_contents('rows.csv'),
+    'name="picture"; filename="document.pdf"' => file_get_contents('document.pdf'),
+    'name="settings"' => json_encode([
+        'name' => 'WIDE',
+        'sizes' => [1, 2],
+        'none' => new stdClass(),
+        'text' => "a\\n\\$b",
+    ]),
+    'name="note"' => "ä \\$x\\nit's",
+];
+foreach ($parts as $head => $content) {
+    $body .= "--$boundary\\r\\nContent-Disposition: form-data; $head\\r\\n\\r\\n$content\\r\\n";
+}
+$context = stream_context_create(['http' => [
+    'method' => 'POST',
+    'header' => ['X-Auth-Token: ' . getenv('COUNTERSIGN_API_KEY'), "Content-Type: multipart/form-data; boundary=$boundary"],
+    'content' => "$body--$boundary--\\r\\n",
+    'ignore_errors' => true,
+]]);
+$answer = file_get_contents('https://x.example/api/rows', false, $context);
+echo $answer;""",
+}
+
+
+def test_samples_of_a_form() -> None:
+    """Files, one of which is told of by its content; a text of two lines; and JSON that is too wide for one."""
+    post = next(call for call in calls(FORM) if call.method == "POST")
+    for language in samples.LANGUAGES:
+        written = language.write(FORM, post, "https://x.example/api")
+        assert written.replace("w" * 70, "WIDE") == FORM_SAMPLES[language.name]
+    only_files = replace(post, bodies=(replace(post.bodies[0], example={"rows": "a,b"}),))
+    assert "data=" not in samples.python(FORM, only_files, "https://x.example/api")
+    assert "import json" not in samples.python(FORM, only_files, "https://x.example/api")
+
+
+def test_the_page_of_a_form_and_of_calls_that_are_to_go() -> None:
+    page = markdown.pages(FORM, "https://x.example/api")["rows"]
+    added, _, removed = page.partition("## Remove rows\n\n")
+    assert "`POST /rows`\n\n**Deprecated** since 2026-12-01, and gone from 2027-12-31 on.\n\n" in added
+    assert "**Who may call it:** users with the role `admin`, with any key. [Try it]" in added
+    assert "`multipart/form-data`, may be left out.\n\n| Key | Type" in added
+    assert "| `picture` | file | yes |  |\n" in added
+    assert "An example of `200`:\n\n```\nä 3\n```" in added
+    assert removed.startswith("`DELETE /rows`\n\n**Deprecated** since 2026-12-01.\n\n**Who may call it:** every user, ")
+    assert "with a key of the scope `webhooks`. [Try it]" in removed, "which no key of folders has"
+    assert "`text/csv`, may be left out: string, 1 character or more." in removed
+
+
+@pytest.mark.parametrize("length", [79, 80, 81])
+def test_what_fits_stands_in_one_line(length: int) -> None:
+    """In each language, as far as its lines are indented by then."""
+    for how, depth, width in ((samples._JAVASCRIPT, 0, 2), (samples._PYTHON, 1, 4), (samples._PHP, 1, 4)):
+        value = ["x" * (length - len('[""]') - depth * width)]
+        text = samples._literal(value, how, depth)
+        assert ("\n" in text) is (length > samples._WIDTH)
+        if "\n" in text:
+            first, item, last = text.split("\n")
+            assert (first, last) == ("[", " " * depth * width + "]")
+            assert len(item) - len(item.lstrip()) == (depth + 1) * width
+    assert samples._literal([["y" * 100]], samples._PYTHON, 1).splitlines()[2].startswith(" " * 12 + '"')
+    assert samples._literal("z" * 200, samples._JAVASCRIPT, 0) == json.dumps("z" * 200)
+    assert samples._literal({}, samples._PHP, 40) == "new stdClass()"
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS.values() if call.body], ids=lambda call: call.id)

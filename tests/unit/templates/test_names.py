@@ -26,6 +26,15 @@ def test_a_folder_may_be_in_a_folder(given: str | None, folder: str) -> None:
     assert folders.normalised(given) == folder
 
 
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [("A", True), ("A / B", True), ("A / B / C", True), ("AB", False), ("a", False), ("B / A", False), ("C", True)],
+)
+def test_a_folder_is_within_itself_and_those_around_it(name: str, within: bool) -> None:
+    assert folders.is_within(name, ["A", "C"]) is within
+    assert not folders.is_within(name, [])
+
+
 def test_a_title_may_be_as_long_as_a_name() -> None:
     problems = Problems()
     longest = "x" * LONGEST_NAME
