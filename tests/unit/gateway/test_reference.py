@@ -173,14 +173,12 @@ def test_they_are_the_same_whenever_they_are_made() -> None:
 
 
 def test_types_in_words() -> None:
-    named: dict[str, Any] = {
-        "Few": {"enum": list("abcdefgh")[: schemas._FEW]},
-        "Many": {"enum": list("abcdefghijklmnop")},
-    }
+    words = "abcdefghijklmnop"
+    named: dict[str, Any] = {"Few": {"enum": [*words[: schemas._FEW]]}, "Many": {"enum": [*words[: schemas._FEW + 1]]}}
     named["Either"] = {"anyOf": [{"$ref": "#/components/schemas/Few"}, {"enum": [None]}]}
     document = {"components": {"schemas": named}}
     refer = "#/components/schemas/"
-    few = ", ".join(f"`{word}`" for word in "abcdefgh"[: schemas._FEW - 1]) + f" or `{'abcdefgh'[schemas._FEW - 1]}`"
+    few = ", ".join(f"`{word}`" for word in words[: schemas._FEW - 1]) + f" or `{words[schemas._FEW - 1]}`"
     assert schemas.type_of(document, {"$ref": refer + "Few"}) == few
     assert schemas.type_of(document, {"$ref": refer + "Many"}) == "[Many](#many)"
     assert schemas.type_of(document, {"$ref": refer + "Either"}) == "[Either](#either)"
