@@ -224,7 +224,9 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> flask.Response:
         status = error.code or 500
-        answer = _error(status, _CODES.get(status, "bad_request"), _AS_THE_API.get(status) or error.description or error.name)
+        answer = _error(
+            status, _CODES.get(status, "bad_request"), _AS_THE_API.get(status) or error.description or error.name
+        )
         for name, value in error.get_headers():
             if name == "Allow":
                 answer.headers[name] = value

@@ -73,17 +73,26 @@ def test_a_local_expire_at_is_of_the_account_s_zone(suite: RunningSuite, as_it_w
     with_emails = {"template_id": template["id"], "emails": ["a@example.com"], "expire_at": local}
     assert expiry(suite.api("POST", "/submissions", with_emails)[0]["submission_id"]) == wanted
     html = {"documents": [{"html": "<p><text-field name='City' role='Seller'></text-field></p>"}]}
-    assert suite.api("POST", "/submissions/html", {**html, "submitters": people, "expire_at": local})["expire_at"] == wanted
+    assert (
+        suite.api("POST", "/submissions/html", {**html, "submitters": people, "expire_at": local})["expire_at"]
+        == wanted
+    )
 
-    assert suite.api("PUT", f"/submissions/{made}", {"expire_at": "2036-12-01"})["expire_at"] == "2036-12-01T05:00:00.000Z"
+    assert (
+        suite.api("PUT", f"/submissions/{made}", {"expire_at": "2036-12-01"})["expire_at"] == "2036-12-01T05:00:00.000Z"
+    )
     with_offset = {"expire_at": "2036-07-01T10:00:00+02:00"}
     assert suite.api("PUT", f"/submissions/{made}", with_offset)["expire_at"] == "2036-07-01T08:00:00.000Z"
 
     def of_batch(rows: str, settings: dict[str, Any]) -> str:
-        parts = {"settings": (None, json.dumps({"template_id": template["id"], **settings})), "rows": ("rows.csv", rows)}
+        parts = {
+            "settings": (None, json.dumps({"template_id": template["id"], **settings})),
+            "rows": ("rows.csv", rows),
+        }
         batch = suite.call("POST", "/submissions/batch", files=parts).json()
         row = wait_until(
-            lambda: suite.api("GET", f"/batches/{batch['id']}/rows", params={"status": "created"})["data"], what="the row"
+            lambda: suite.api("GET", f"/batches/{batch['id']}/rows", params={"status": "created"})["data"],
+            what="the row",
         )[0]
         return expiry(row["submission_id"])
 
