@@ -32,10 +32,11 @@ def is_email_list(text: str) -> bool:
 
 
 def parse_moment(text: str, time_zone: str = "UTC") -> datetime:
-    """ISO 8601, also with a blank for the ``T`` or ``UTC`` at the end; without a zone it is in ``time_zone``. Raises ValueError.
+    """ISO 8601, also with a blank for the ``T`` or ``UTC`` at the end; without a zone it is in ``time_zone``. Raises
+    ValueError.
 
-    A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back. Of a time that clocks
-    show twice the first is meant. What ``time_zone`` would move out of the calendar is UTC: 9999-12-31 stands for never.
+    A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back. Of a time that
+    clocks show twice the first is meant. What ``time_zone`` would move out of the calendar is UTC: 9999-12-31 stands for never.
     """
     if len(text) > _LONGEST_MOMENT:
         raise ValueError("too long")

@@ -279,6 +279,14 @@ ERRORS = [
 ]
 
 
+def test_what_is_not_there_is_told_in_the_same_words_everywhere(gateway: RunningGateway) -> None:
+    for method, path in (("GET", "/api/nothing"), ("GET", "/nothing"), ("GET", "/file/x"), ("GET", "/s/a/b/c")):
+        assert requests.request(method, f"{gateway.base_url}{path}", timeout=60).json()["error"] == "Not found", path
+    for method, path in (("DELETE", "/api/templates"), ("DELETE", "/verify"), ("POST", "/s/abc"), ("POST", "/docs")):
+        refused = requests.request(method, f"{gateway.base_url}{path}", timeout=60)
+        assert (refused.status_code, refused.json()["error"]) == (405, "Method not allowed"), path
+
+
 @pytest.fixture
 def refusing(gateway: RunningGateway, services: Services) -> Services:
     """Services that refuse, each in its own way."""
