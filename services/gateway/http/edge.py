@@ -31,6 +31,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 API = "/api"
 AGENTS = "/mcp"
 """Where agents are answered."""
+METHODS_OF_AGENTS = ("POST", "OPTIONS")
 API_VERSION = "2026-11-29"
 """The day since which the interface is as it is: ``docs/api-versions.md`` says what has changed with each."""
 TAGGED_ENDPOINTS = frozenset(f"{prefix}/{name}.json" for prefix in ("", API) for name in ("openapi", "openapi-3.1"))
@@ -43,6 +44,7 @@ TABLE_PATHS = frozenset({"/api/submissions/batch"})
 DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", "status"])
 IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
 
+_OF_ENDPOINTS = ("GET", "HEAD", "OPTIONS")
 _LONGEST_PATH = 2000
 _SERVER_ERROR = 500
 _SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
@@ -168,11 +170,7 @@ class Edge:
         if not scope["query_string"].isascii():
             raise ServiceError("bad_request", "The query string is not valid.")
         if (endpoint := self._endpoints.get("/docs" if path.startswith("/docs/") else path)) is not None:
-            if scope["method"] not in ("GET", "HEAD"):
-                raise ServiceError("method_not_allowed", "Method not allowed")
-            if path in TAGGED_ENDPOINTS:
-                send = Tagged(send, scope["headers"]).send
-            await endpoint(scope, body.receive, send)
+            await self._answer_endpoint(endpoint, scope, body, send)
         elif path == AGENTS and self._agents is not None:
             await self._answer_agents(self._agents, scope, body, send)
         elif self._is_page(path):
@@ -192,9 +190,19 @@ class Edge:
                 send = Tagged(send, scope["headers"]).send
             await self._api(scope, body.receive, send)
 
+    async def _answer_endpoint(self, endpoint: Application, scope: Scope, body: "_Body", send: Send) -> None:
+        if scope["method"] == "OPTIONS":
+            await self._answer_options(scope, body, send, _OF_ENDPOINTS)
+            return
+        if scope["method"] not in _OF_ENDPOINTS:
+            raise errors.MethodNotAllowed(_OF_ENDPOINTS)
+        if scope["path"] in TAGGED_ENDPOINTS:
+            send = Tagged(send, scope["headers"]).send
+        await endpoint(scope, body.receive, send)
+
     async def _answer_agents(self, agents: Application, scope: Scope, body: "_Body", send: Send) -> None:
         if scope["method"] == "OPTIONS":
-            await self._answer_options(scope, body, send, ["POST", "OPTIONS"])
+            await self._answer_options(scope, body, send, METHODS_OF_AGENTS)
             return
         body.limit, body.memory = MEGABYTE, self._of_strangers
         body.check()

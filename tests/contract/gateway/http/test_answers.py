@@ -433,6 +433,29 @@ def test_options_says_which_methods_there_are_to_anybody(gateway: RunningGateway
     assert answer.headers["Allow"] == "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"
     refused = gateway.call("POST", "/api/templates/7", json={})
     assert (refused.status_code, refused.headers["Allow"]) == (405, answer.headers["Allow"])
+    for path, allowed, other in (
+        *(
+            (path, "GET, HEAD, OPTIONS", "DELETE")
+            for path in ("/docs", "/docs/errors", "/openapi.json", "/openapi-3.1.json")
+        ),
+        *((path, "GET, HEAD, OPTIONS", "POST") for path in ("/reference", "/llms.txt", "/healthz", "/readyz")),
+        ("/mcp", "POST, OPTIONS", "GET"),
+    ):
+        told = gateway.call("OPTIONS", path, key=None)
+        assert (told.status_code, told.headers["Allow"]) == (204, allowed), path
+        refused = gateway.call(other, path)
+        assert (refused.status_code, refused.headers["Allow"], refused.json()["code"]) == (
+            405,
+            allowed,
+            "method_not_allowed",
+        )
+
+
+def test_what_was_ignored_is_told_with_a_refusal_too(gateway: RunningGateway) -> None:
+    body = {"submitters": [{"email": "not an address", "nickname": "Sam"}], "template_id": 7, "colour": "red"}
+    refused = gateway.call("POST", "/submissions", json=body, params={"dry_run": "true"})
+    assert refused.status_code == 422
+    assert set(refused.headers["X-Ignored-Keys"].split(", ")) == {"colour", "submitters[0].nickname"}
 
 
 # Scripts of other sites
