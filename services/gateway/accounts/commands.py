@@ -71,6 +71,16 @@ def create_user(
     return public_user(user)
 
 
+def locked_user(session: Session, user_id: int) -> dict[str, Any]:
+    """Return the active user as the API shows them; nobody else changes them until the transaction ends."""
+    return public_user(_locked(session, user_id)[0])
+
+
+def lock_account(session: Session) -> None:
+    """Have nobody else change the account settings until the transaction ends."""
+    session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+
+
 def update_user(session: Session, user_id: int, changes: dict[str, Any], now: datetime) -> dict[str, Any]:
     """Change what is in ``changes``: ``email``, ``first_name``, ``last_name``, ``role``, ``password_hash``."""
     user, state = _locked(session, user_id)

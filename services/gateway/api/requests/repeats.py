@@ -27,6 +27,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
+from contracts.rpc.unchanged import require_state
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import for_update, insert_into
 from services.gateway.accounts.keys import KeyRing
@@ -89,17 +90,25 @@ async def own_change(
     command: Callable[..., Any],
     *arguments: Any,
     present: Callable[[Any], Any] = lambda changed: changed,
+    locked: Callable[[Session], Any] | None = None,
 ) -> Any:
-    """Change the gateway's own database: ``present`` makes the answer of what ``command(session, *arguments)`` returns."""
+    """Change the gateway's own database: ``present`` makes the answer of what ``command(session, *arguments)`` returns.
+
+    ``locked`` locks the record and returns it as its GET would, for operations that take ``If-Match``."""
     ring, claim = context.keys, exchange.claim
+
+    def changed(session: Session) -> Any:
+        if locked is not None and exchange.expected_state is not None:
+            require_state(exchange.expected_state, locked(session))
+        return present(command(session, *arguments))
 
     def change(session: Session) -> Any:
         if claim is None:
-            return present(command(session, *arguments))
+            return changed(session)
         row = session.scalars(for_update(sa.select(RepeatRow).where(_is(claim)))).one_or_none()
         if row is not None and row.answer is not None:
             return _repeated(ring, claim, exchange, KeptAnswer(row.answer, row.ignored))
-        answer = present(command(session, *arguments))
+        answer = changed(session)
         remember_answer(session, claim, _sealed(ring, claim, exchange, answer))
         return answer
 
