@@ -416,6 +416,16 @@ def test_one_of_many_who_have_read_the_same_changes_it(database: Database) -> No
     assert get(database, made.id).name == told[0]
 
 
+def test_a_template_that_is_moved_meanwhile_is_changed_all_the_same(database: Database) -> None:
+    made = create(database)
+
+    def move(number: int) -> str:
+        return update(database, made, folder_name=f"Folder {number}").folder_name
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(move, range(8))) == [f"Folder {number}" for number in range(8)]
+
+
 def test_archiving_twice_is_archiving_once(database: Database) -> None:
     made = create(database)
     assert remove(database, made).archived_at == NOW
