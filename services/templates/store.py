@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -100,6 +100,12 @@ def write(row: TemplateRow, definition: Definition) -> None:
     """These are its roles and fields from now on."""
     row.parties = [party.model_dump(mode="json") for party in definition.parties]
     row.fields = [field.model_dump(mode="json") for field in definition.fields]
+
+
+def touch(row: TemplateRow, now: datetime) -> None:
+    """It is changed at ``now``, and later than it was before: a change that has waited for another one began before that, and
+    another process's clock may be behind. Others go by this time, to the millisecond, for which news is the latest."""
+    row.updated_at = max(now, row.updated_at + timedelta(milliseconds=1))
 
 
 def rename(row: TemplateRow, name: str) -> None:

@@ -46,7 +46,8 @@ def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMa
         return
     merged = {**row.preferences, **event.preferences}
     if merged != row.preferences:
-        row.preferences, row.updated_at = merged, now
+        row.preferences = merged
+        store.touch(row, now)
         session.flush()
         store.announced(session, TEMPLATE_UPDATED, row, links, now, changes=[])
 
