@@ -270,3 +270,22 @@ def test_an_agent_with_such_a_key_finds_and_prepares_what_is_in_the_folders(suit
         assert shown["accepted"]
         sent = agent.call("send_submission", prepared_id=shown["prepared_id"])
         assert sent["structuredContent"]["state"] == "sent"
+
+
+def test_an_answer_from_before_the_folders_were_taken_away_does_not_come_again(world: Folders) -> None:
+    """Nor does the request have a second effect: it is another one."""
+    suite, outside, inside = world.suite, world.fresh("outside"), world.fresh("inside")
+    key = new_key(suite, "read", "send")
+
+    def sent(record: dict[str, Any], again: str) -> requests.Response:
+        body, headers = new_submission(record), {"Idempotency-Key": again}
+        return suite.call("POST", "/submissions", body, key=key["api_key"], headers=headers)
+
+    first, other = uuid.uuid4().hex, uuid.uuid4().hex
+    assert sent(outside, first).status_code == 200
+    assert sent(outside, first).status_code == 200
+    user = suite.api("GET", "/user")["id"]
+    suite.api("PUT", f"/users/{user}/keys/{key['id']}", {"folders": [INSIDE]})
+    assert sent(outside, first).json()["code"] == "conflict"
+    made = sent(inside, other)
+    assert (made.status_code, sent(inside, other).json()) == (200, made.json())
