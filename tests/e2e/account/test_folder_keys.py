@@ -216,6 +216,31 @@ def test_lists_hold_what_is_in_the_folders(suite: RunningSuite, role: str) -> No
         assert suite.api("GET", path, params=params, key=key)["data"] == [], (path, params)
 
 
+def test_a_dry_run_takes_the_names_of_folders_that_are_taken(world: Folders) -> None:
+    """Names are cleaned first, in both."""
+    suite, key = world.suite, world.limited
+    own = f"/templates/{world.fresh('inside')['template']}"
+    for name, status in (
+        (f"\ufeff{INSIDE}", 200),
+        (f" {INSIDE} /  /  Berlin ", 200),
+        (f"{INSIDE} / ", 403),
+        (f" / {INSIDE}", 403),
+        (f"{INSIDE} / {'x' * 300}", 422),
+    ):
+        for path, body in (
+            ("/templates/html", {"html": HTML}),
+            (f"{own}/clone", {}),
+            ("/templates/merge", {"template_ids": [int(own.rpartition("/")[2])]}),
+        ):
+            given = {**body, "folder_name": name}
+            assert suite.call("POST", path, given, key=key).status_code == status, (name, path)
+            tried = suite.call("POST", f"{path}?dry_run=true", given, key=key)
+            if status == 422 and path == "/templates/html":
+                assert [one["field"] for one in tried.json()["problems"]] == ["folder_name"], tried.text
+            else:
+                assert tried.status_code == status, (name, path, tried.text)
+
+
 def test_submissions_follow_their_template_into_another_folder(suite: RunningSuite) -> None:
     template = suite.template(agreement_pdf(), name="Moves", folder_name=OUTSIDE)
     key = new_key(suite, "read", "send", folders=[INSIDE])["api_key"]
