@@ -3,6 +3,7 @@
 Records, bodies and answers are those of the matrix of roles; the key is an admin's, for whom nothing else would be out of reach.
 """
 
+import re
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -314,3 +315,32 @@ def test_an_answer_from_before_the_folders_were_taken_away_does_not_come_again(w
     assert sent(outside, first).json()["code"] == "conflict"
     made = sent(inside, other)
     assert (made.status_code, sent(inside, other).json()) == (200, made.json())
+
+
+def test_what_an_agent_has_prepared_outside_is_not_there_to_be_seen_or_refused(world: Folders) -> None:
+    """The page asks for a key; one of the same user reaches no further there than anywhere."""
+    suite, outside = world.suite, world.fresh("outside")
+    people = new_submission(outside)["submitters"]
+    agents, narrowed = new_key(suite, "read", "send")["api_key"], new_key(suite, "read", "send")
+    with python_agent(suite.base_url, agents) as agent:
+        prepared = [
+            agent.call("prepare_submission", template_id=outside["template"], submitters=people)["structuredContent"]
+            for _ in range(2)
+        ]
+    sent, waiting = (f"{suite.base_url}/prepared/{one['prepared_id']}" for one in prepared)
+
+    def proof(page: str, key: str) -> dict[str, str]:
+        shown = requests.post(page, data={"api_key": key}, timeout=60)
+        found = re.search('name="proof" value="([^"]+)"', shown.text)
+        assert found, shown.text
+        return {"proof": found[1]}
+
+    assert requests.post(f"{sent}/confirm", data=proof(sent, suite.api_key), timeout=60).status_code == 200
+    before = proof(waiting, narrowed["api_key"])
+    user = suite.api("GET", "/user")["id"]
+    suite.api("PUT", f"/users/{user}/keys/{narrowed['id']}", {"folders": [INSIDE]})
+    for page in (sent, waiting):
+        assert requests.post(page, data={"api_key": world.limited}, timeout=60).status_code == 404
+    for step in ("confirm", "refuse"):
+        assert requests.post(f"{waiting}/{step}", data=before, timeout=60).status_code == 404, step
+    assert requests.post(f"{waiting}/refuse", data=proof(waiting, suite.api_key), timeout=60).status_code == 200
