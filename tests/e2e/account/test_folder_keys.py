@@ -121,6 +121,8 @@ def test_nothing_is_put_elsewhere(world: Folders) -> None:
                 assert (answer.status_code, fields) == (403, ["folder_name"]), (folder, path, answer.text)
     assert suite.call("PUT", own, {"folder_name": ""}, key=key).status_code == 403, "into the default folder"
     assert suite.api("GET", own)["folder_name"] == FOLDERS["inside"]
+    for path, body in ((f"{own}/clone", {}), ("/templates/merge", {"template_ids": [inside["template"]]})):
+        assert suite.api("POST", path, body, key=key)["folder_name"] == FOLDERS["inside"], "beside the original"
 
     def status(method: str, path: str, body: Any) -> int:
         return suite.call(method, path, body, key=key).status_code
