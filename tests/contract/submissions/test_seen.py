@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Role
+from services.submissions.models import TemplateRow
 from services.submissions.reading import queries
 from services.submissions.storage import known_templates
 from tests.support.material.submissions import (
@@ -219,3 +220,10 @@ def test_the_first_submission_follows_a_template_that_was_moved_while_it_was_mad
     of_folder = ADMIN.model_copy(update={"folders": ["Leases"]})
     assert desk.listed(of_folder) == []
     assert refusal(lambda: desk.get(made.id, of_folder)).code == "not_found"
+
+
+def test_late_news_of_a_template_of_test_mode_is_not_left_of_it(desk: Desk) -> None:
+    """That was wiped: nothing is made from it, and nothing will be."""
+    wiped = two_signers(test=True).model_dump()
+    desk.database.write(known_templates.accept, uuid7(), known_templates.TemplateNews.model_validate(wiped))
+    assert desk.database.read(lambda session: session.get(TemplateRow, wiped["id"])) is None
