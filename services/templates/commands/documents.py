@@ -189,7 +189,7 @@ def change(
         store.write(row, exchange.definition)
         kept = {document.uuid for document in row.documents}
         store.put_documents(row, exchange.documents, report_after(row, exchange))
-        row.updated_at = now
+        store.touch(row, now)
         session.flush()
         came = [document for document in exchange.documents if document.uuid not in kept]
         test_mode.record_files(session, row, [file.key for each in came for file in (each.file, each.original)])

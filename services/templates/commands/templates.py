@@ -74,7 +74,7 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         was_archived, before = row.archived_at is not None, store.definition_of(row)
         if not _changed(session, row, command, limits, now):
             return queries.as_template(row, row.documents, links.expiring(now))
-        row.updated_at = now
+        store.touch(row, now)
         _flush(session)
         answer = store.announced_change(session, row, before, command.refuse_breaking, links, now)
         if row.archived_at is not None and not was_archived:
@@ -96,7 +96,8 @@ def remove(session: Session, command: rpc.RemoveTemplate, links: LinkMaker, now:
             store.announce(session, TEMPLATE_ARCHIVED, row, {"id": row.id, "archived_at": None})
             session.delete(row)
         elif row.archived_at is None:
-            row.archived_at = row.updated_at = now
+            row.archived_at = now
+            store.touch(row, now)
             store.announce(session, TEMPLATE_ARCHIVED, row, _archived_data(row))
         return Removed(id=command.id, archived_at=None if command.permanently else row.archived_at)
 
@@ -193,7 +194,7 @@ def _replace(
     if "shared_link" in command.model_fields_set:
         row.shared_link = command.shared_link
     row.archived_at = None
-    row.updated_at = now
+    store.touch(row, now)
     session.flush()
     test_mode.record_files(session, row, _keys(ready))
 

@@ -14,7 +14,7 @@ from contracts.rpc import templates as rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
 from services.templates import queries, store
-from services.templates.access import chosen_folder, require_owner, require_writer
+from services.templates.access import require_owner, require_writer
 from services.templates.commands import documents as document_commands
 from services.templates.commands import templates as commands
 from services.templates.commands.documents import Exchange
@@ -44,8 +44,8 @@ def create(
 ) -> DryRun:
     """POST /templates/pdf and /html. ``pictures``: for each document those of the pages on which fields were detected."""
     require_writer(command.actor)
-    chosen_folder(command.actor, command.folder_name)
     problems = Problems()
+    store.cleaned_folder(command.actor, command.folder_name, problems)
     title, external_id = store.cleaned_names(command.name, command.external_id, problems)
     row = queries.holder(session, external_id)
     if row is not None and row.test and not command.actor.test:
@@ -75,7 +75,7 @@ def create(
 def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryRun:
     """POST /templates/merge."""
     if command.folder_name is not None:
-        chosen_folder(command.actor, command.folder_name)
+        store.checked_folder(command.actor, command.folder_name)
     merger = document_commands.merged(session, command, limits)
     return _told(merger.name, merger.definition, merger.documents, merger.report)
 
@@ -84,7 +84,7 @@ def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     """POST /templates/:id/clone."""
     require_writer(command.actor)
     if command.folder_name is not None:
-        chosen_folder(command.actor, command.folder_name)
+        store.checked_folder(command.actor, command.folder_name)
     source = queries.visible_template(session, command.actor, command.id)
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None and not queries.is_of_test(session, command.actor, external_id):

@@ -3,6 +3,7 @@
 Records, bodies and answers are those of the matrix of roles; the key is an admin's, for whom nothing else would be out of reach.
 """
 
+import re
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -120,6 +121,8 @@ def test_nothing_is_put_elsewhere(world: Folders) -> None:
                 assert (answer.status_code, fields) == (403, ["folder_name"]), (folder, path, answer.text)
     assert suite.call("PUT", own, {"folder_name": ""}, key=key).status_code == 403, "into the default folder"
     assert suite.api("GET", own)["folder_name"] == FOLDERS["inside"]
+    for path, body in ((f"{own}/clone", {}), ("/templates/merge", {"template_ids": [inside["template"]]})):
+        assert suite.api("POST", path, body, key=key)["folder_name"] == FOLDERS["inside"], "beside the original"
 
     def status(method: str, path: str, body: Any) -> int:
         return suite.call(method, path, body, key=key).status_code
@@ -216,6 +219,31 @@ def test_lists_hold_what_is_in_the_folders(suite: RunningSuite, role: str) -> No
         assert suite.api("GET", path, params=params, key=key)["data"] == [], (path, params)
 
 
+def test_a_dry_run_takes_the_names_of_folders_that_are_taken(world: Folders) -> None:
+    """Names are cleaned first, in both."""
+    suite, key = world.suite, world.limited
+    own = f"/templates/{world.fresh('inside')['template']}"
+    for name, status in (
+        (f"\ufeff{INSIDE}", 200),
+        (f" {INSIDE} /  /  Berlin ", 200),
+        (f"{INSIDE} / ", 403),
+        (f" / {INSIDE}", 403),
+        (f"{INSIDE} / {'x' * 300}", 422),
+    ):
+        for path, body in (
+            ("/templates/html", {"html": HTML}),
+            (f"{own}/clone", {}),
+            ("/templates/merge", {"template_ids": [int(own.rpartition("/")[2])]}),
+        ):
+            given = {**body, "folder_name": name}
+            assert suite.call("POST", path, given, key=key).status_code == status, (name, path)
+            tried = suite.call("POST", f"{path}?dry_run=true", given, key=key)
+            if status == 422 and path == "/templates/html":
+                assert [one["field"] for one in tried.json()["problems"]] == ["folder_name"], tried.text
+            else:
+                assert tried.status_code == status, (name, path, tried.text)
+
+
 def test_submissions_follow_their_template_into_another_folder(suite: RunningSuite) -> None:
     template = suite.template(agreement_pdf(), name="Moves", folder_name=OUTSIDE)
     key = new_key(suite, "read", "send", folders=[INSIDE])["api_key"]
@@ -270,3 +298,51 @@ def test_an_agent_with_such_a_key_finds_and_prepares_what_is_in_the_folders(suit
         assert shown["accepted"]
         sent = agent.call("send_submission", prepared_id=shown["prepared_id"])
         assert sent["structuredContent"]["state"] == "sent"
+
+
+def test_an_answer_from_before_the_folders_were_taken_away_does_not_come_again(world: Folders) -> None:
+    """Nor does the request have a second effect: it is another one."""
+    suite, outside, inside = world.suite, world.fresh("outside"), world.fresh("inside")
+    key = new_key(suite, "read", "send")
+
+    def sent(record: dict[str, Any], again: str) -> requests.Response:
+        body, headers = new_submission(record), {"Idempotency-Key": again}
+        return suite.call("POST", "/submissions", body, key=key["api_key"], headers=headers)
+
+    first, other = uuid.uuid4().hex, uuid.uuid4().hex
+    assert sent(outside, first).status_code == 200
+    assert sent(outside, first).status_code == 200
+    user = suite.api("GET", "/user")["id"]
+    suite.api("PUT", f"/users/{user}/keys/{key['id']}", {"folders": [INSIDE]})
+    assert sent(outside, first).json()["code"] == "conflict"
+    made = sent(inside, other)
+    assert (made.status_code, sent(inside, other).json()) == (200, made.json())
+
+
+def test_what_an_agent_has_prepared_outside_is_not_there_to_be_seen_or_refused(world: Folders) -> None:
+    """The page asks for a key; one of the same user reaches no further there than anywhere."""
+    suite, outside = world.suite, world.fresh("outside")
+    people = new_submission(outside)["submitters"]
+    agents, narrowed = new_key(suite, "read", "send")["api_key"], new_key(suite, "read", "send")
+    with python_agent(suite.base_url, agents) as agent:
+        prepared = [
+            agent.call("prepare_submission", template_id=outside["template"], submitters=people)["structuredContent"]
+            for _ in range(2)
+        ]
+    sent, waiting = (f"{suite.base_url}/prepared/{one['prepared_id']}" for one in prepared)
+
+    def proof(page: str, key: str) -> dict[str, str]:
+        shown = requests.post(page, data={"api_key": key}, timeout=60)
+        found = re.search('name="proof" value="([^"]+)"', shown.text)
+        assert found, shown.text
+        return {"proof": found[1]}
+
+    assert requests.post(f"{sent}/confirm", data=proof(sent, suite.api_key), timeout=60).status_code == 200
+    before = proof(waiting, narrowed["api_key"])
+    user = suite.api("GET", "/user")["id"]
+    suite.api("PUT", f"/users/{user}/keys/{narrowed['id']}", {"folders": [INSIDE]})
+    for page in (sent, waiting):
+        assert requests.post(page, data={"api_key": world.limited}, timeout=60).status_code == 404
+    for step in ("confirm", "refuse"):
+        assert requests.post(f"{waiting}/{step}", data=before, timeout=60).status_code == 404, step
+    assert requests.post(f"{waiting}/refuse", data=proof(waiting, suite.api_key), timeout=60).status_code == 200

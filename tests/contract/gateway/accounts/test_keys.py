@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from contracts import links
+from contracts.fields.rules import LONGEST_NAME
 from contracts.links import FileLink
 from contracts.runtime.data.database import Database
 from contracts.types import iso
@@ -76,7 +77,7 @@ def test_a_key_is_limited_to_folders(gateway: Gateway) -> None:
         ({"folders": []}, "folders"),
         ({"folders": None}, "folders"),
         ({"folders": [" / "]}, "folders[0]"),
-        ({"folders": ["x" * 1001]}, "folders[0]"),
+        ({"folders": ["x" * (LONGEST_NAME + 1)]}, "folders[0]"),  # no folder has such a name
         ({"folders": "Sales"}, "folders"),
     ):
         assert fields(gateway.ask("PUT", one, change)) == (422, [field]), change
@@ -84,6 +85,8 @@ def test_a_key_is_limited_to_folders(gateway: Gateway) -> None:
     assert (narrowed.status, narrowed.json()["folders"]) == (200, ["Leases / Berlin / 2026"])
     assert gateway.ask("PUT", one, {"name": "Renamed"}).json()["folders"] == ["Leases / Berlin / 2026"]
 
+    too_long = {"name": "a", "scopes": ["templates"], "folders": ["x" * (LONGEST_NAME + 1)]}
+    assert fields(gateway.ask("POST", "/users/1/keys", too_long)) == (422, ["folders[0]"])
     for scopes in (["admin"], ["read", "webhooks"]):
         body = {"name": "a", "scopes": scopes, "folders": ["Sales"]}
         assert fields(gateway.ask("POST", "/users/1/keys", body)) == (422, ["scopes"])

@@ -152,7 +152,7 @@ def test_keys_that_a_row_does_not_have_are_warnings() -> None:
     own = {"external_id": "4711", "template_id": 7}
     found = from_lines(
         {"submitters": [{"email": "a@b.de"}], **own},
-        {"submitters": [{"email": "a@b.de", "emial": "x"}], "mesage": {}, **own},
+        {"submitters": [{"email": "a@b.de", "emial": "x"}], "mesage": {}, **own, "external_id": "4712"},
     )
     assert not found.problems
     assert [(one.row, one.field, one.reason) for one in found.warnings] == [

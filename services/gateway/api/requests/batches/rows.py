@@ -128,7 +128,8 @@ def _repeated_keys(rows: Sequence[Row]) -> Iterator[RowProblem]:
     first: dict[str, int] = {}
     repeated = (row for row in rows if row.external_id and first.setdefault(row.external_id, row.number) != row.number)
     for row in islice(repeated, MOST_TOLD):
-        yield row.problem("external_id", f"is that of row {first[row.external_id or '']}, too")
+        reason = f"is that of row {first[row.external_id or '']}, too"
+        yield RowProblem(row=row.number, field="external_id", reason=reason)
 
 
 def _with_key(entry: Any, external_id: str) -> Any:
