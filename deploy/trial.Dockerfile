@@ -22,6 +22,7 @@ RUN pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r
 COPY LICENSE NOTICE pyproject.toml ./
 COPY contracts contracts
 COPY services services
+COPY docs docs
 COPY deploy deploy
 RUN python -m compileall -q contracts services deploy
 USER 10001:10001

@@ -53,6 +53,7 @@ from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.answering.context import Holders
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.prepared.sending import Prepared
+from services.gateway.reference import guides
 from services.gateway.reference.files import address_of, addresses
 from services.gateway.rights import Scope
 from services.gateway.settings import Settings
@@ -117,7 +118,10 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         operators=operators.Operators(database, context.keys),
         standing=partial(_standing, database),
     )
-    interface, interface_31 = OpenApi(specification.published(settings)), OpenApi(version_31.published(settings))
+    interface, interface_31 = (
+        OpenApi(guides.linked(published(settings), settings.base_url))
+        for published in (specification.published, version_31.published)
+    )
     api, methods, operations = _api(context, authenticator)
     work = Sending(context, Operations(api, operations), prepared, pace())
     endpoints: dict[str, Application] = {

@@ -5,11 +5,12 @@ read elsewhere.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from services.gateway.reference import samples, schemas
 from services.gateway.reference.calls import JSON, Answer, Body, Call, Document, calls, slug
+from services.gateway.reference.guides import Guide
 from services.gateway.rights import OF_THE_ACCOUNT
 
 INDEX = ""
@@ -27,7 +28,7 @@ def pages(document: Document, api: str) -> dict[str, str]:
     return found
 
 
-def llms(document: Document, base_url: str) -> str:
+def llms(document: Document, base_url: str, guides: Collection[Guide] = ()) -> str:
     """Return ``llms.txt``: what there is to read for a program that reads, as https://llmstxt.org says."""
     info = document["info"]
     lead, _, rest = info["description"].strip().partition("\n\n")
@@ -38,6 +39,9 @@ def llms(document: Document, base_url: str) -> str:
     ]
     index = f"- [All calls]({base_url}/reference.md): every call with a link to its page."
     lines += ["## API", "\n".join([index, *tags])]
+    if guides:
+        told = [f"- [{guide.title}]({base_url}/guides/{guide.name}.md): {guide.summary}." for guide in guides]
+        lines += ["## Guides", "\n".join(told)]
     lines += [
         "## Optional",
         f"- [OpenAPI 3.0]({base_url}/openapi.json): the same for programs that make clients of it.",

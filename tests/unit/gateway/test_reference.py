@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from services.gateway.http.openapi import specification
-from services.gateway.reference import layout, markdown, samples, schemas
+from services.gateway.reference import guides, layout, markdown, samples, schemas
 from services.gateway.reference.calls import Call, calls, parts, slug
 from services.gateway.reference.files import addresses, files
 from services.gateway.settings import Settings
@@ -164,12 +165,49 @@ curl --fail-with-body 'https://x.example/api/things/7/copy' \\
 
 def test_every_address_is_served_and_nothing_else() -> None:
     assert sorted(FILES) == sorted(addresses())
-    assert len(FILES) == 2 * (len(DOCUMENT["tags"]) + 1) + 2
+    assert len(FILES) == 2 * (len(DOCUMENT["tags"]) + 1) + 2 + 2 * (len(guides.guides()) + 1)
 
 
 def test_they_are_the_same_whenever_they_are_made() -> None:
     """Also byte for byte: readers ask by entity tags whether something has changed."""
     assert files(SETTINGS) == FILES
+
+
+def test_guides_are_what_the_list_of_pages_has_for_who_writes_programs() -> None:
+    pages = Path(guides.__file__).parents[3] / "docs"
+    assert {"receiving", "coming-from-docuseal", "keys", "http", "errors", "bulk", "privacy"} <= guides.guides().keys()
+    assert not {"install", "operators", "scale", "interface", "README"} & guides.guides().keys()
+    for name, guide in guides.guides().items():
+        source = (pages / f"{name}.md").read_text(encoding="utf-8")
+        assert source.startswith(f"# {guide.title}\n")
+        assert guide.summary
+        assert "<!--" not in guide.source
+        assert not re.search(r"!\[[^\]]*\]\(", guide.source), "no pictures"
+        blocks = re.findall(r"^```.*?^```$", source, re.MULTILINE | re.DOTALL)
+        assert re.findall(r"^```.*?^```$", guide.source, re.MULTILINE | re.DOTALL) == blocks, "code is as it was"
+        words = re.sub(r"\W+", "", re.sub(r"<!--.*?-->|\]\([^)]*\)", "", source))
+        assert re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "", guide.source)) == words, "nothing is lost but links"
+    page = FILES["/guides/keys"].body.decode()
+    assert "<details" not in page, "a block of code is no sample of a call"
+    assert "<br>" in page
+    assert "&lt;br&gt;" not in page
+    assert 'aria-current="page">API keys</a><ul><li><a href="#what-a-key-may-do">' in page
+
+
+def test_descriptions_lead_to_the_guides_that_they_name() -> None:
+    given = {
+        "description": "See `docs/keys.md`, docs/README.md (docs/http.md).",
+        "x": ["docs/keys.md", {"description": 1}],
+    }
+    assert guides.linked(given, "https://x.example") == {
+        "description": "See [docs/keys.md](https://x.example/guides/keys), docs/README.md "
+        "([docs/http.md](https://x.example/guides/http)).",
+        "x": ["docs/keys.md", {"description": 1}],
+    }
+    whole = json.dumps(DOCUMENT)
+    named = set(re.findall(r"docs/([a-z-]+)\.md", whole))
+    assert named <= guides.guides().keys(), "a description names no page that an installation does not serve"
+    assert "(https://sign.example.com/guides/testing)" in FILES["/reference.md"].body.decode()
 
 
 def test_types_in_words() -> None:
@@ -223,7 +261,10 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
         assert len(identifiers) == len(set(identifiers)), address
         for target in tree.xpath("//a/@href | //link/@href"):
             parsed = urlsplit(urljoin(f"https://sign.example.com{address}", target))
-            assert parsed.netloc == "sign.example.com", target
+            if parsed.netloc != "sign.example.com":
+                assert address.startswith("/guides/"), target
+                assert parsed.scheme == "https", target
+                continue
             assert parsed.path in elsewhere or parsed.path in FILES, f"{address}: {target}"
             if parsed.fragment and parsed.path in trees:
                 asked += 1
@@ -234,10 +275,13 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
     for address, source in sources.items():
         for target, words in links(source):
             parsed = urlsplit(urljoin(f"https://sign.example.com{address}", target))
+            if parsed.netloc != "sign.example.com" and address.startswith("/guides/"):
+                continue
             assert parsed.path in elsewhere or parsed.path in FILES, f"{address}: {target}"
             if parsed.fragment and parsed.path in sources:
                 heading = headings[parsed.path].get(unquote(parsed.fragment))
-                assert heading == words or (words == "More" and heading), f"{address}: {target}"
+                in_words = address.startswith("/guides") or words == "More"  # and not by its name
+                assert heading == words or (in_words and heading), f"{address}: {target}"
 
 
 def test_pages_have_no_script_no_style_within_and_nothing_from_elsewhere() -> None:
@@ -254,13 +298,15 @@ def test_llms_txt_is_what_llmstxt_org_says() -> None:
     """A heading, a quotation, words without headings, then sections with lists of links, each with its description."""
     text = FILES["/llms.txt"].body.decode()
     tokens = MarkdownIt().parse(text)
-    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2"]
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2"]
     assert [token.type for token in tokens if token.level == 0 and token.nesting == 1][:2] == [
         "heading_open",
         "blockquote_open",
     ]
     listed = re.findall(r"^- \[([^\]]+)\]\((https://sign\.example\.com(/[^)]+))\): \S.*$", text, re.MULTILINE)
-    assert len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3
+    assert (
+        len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3 + len(guides.guides())
+    )
     assert [path for _, _, path in listed if path not in FILES] == ["/openapi.json", "/openapi-3.1.json"]
 
 
