@@ -31,7 +31,9 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
         party = _party(parties, submitter, index, problems)
         if party in matches:
             if not twice and not too_many:
-                problems.add(f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`.")
+                problems.add(
+                    f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`."
+                )
             party = None
         matches.append(party or stranger(submitter))
     return matches
