@@ -3,8 +3,8 @@
 A token holds the blob's key, the file name and the expiry; it is signed with HMAC-SHA256 under the suite's
 ``LINK_SECRET``. A link without expiry (``expires_at`` is None) goes into events, which are immutable and may be
 read days later: the gateway serves it only to a caller with an API key. For a webhook that wants its links open for a time
-(``opened``), they are good by themselves until then, and with an API key afterwards (``key_after``). The links on a signing page
-are signed for its slug as their ``holder``: they are good only while that slug is.
+(``opened``), they are good by themselves until then, and with an API key afterwards (``key_after``). The links on a signing
+page are signed for its slug as their ``holder``: they are good only while that slug is.
 
 The links in API answers end together, not each so long after it was asked for (``expiry_of_answers``): what has not changed is
 the same bytes when it is read again, which ``ETag`` lives on.
@@ -77,7 +77,8 @@ def url(base_url: str, secret: str, link: FileLink) -> str:
 
 
 def opened(data: Any, secret: str, subject: str, until: int) -> Any:
-    """The ``data`` of an event with its links to files good by themselves until then (Unix seconds), and with an API key afterwards.
+    """The ``data`` of an event with its links to files good by themselves ``until`` then (Unix seconds), and with an API key
+    afterwards.
 
     Only links that were made for events of ``subject``, such as ``submission:31``: a signer can type the link of another event
     into a field, and nobody must have that opened by it.
@@ -104,8 +105,8 @@ def _subject(owner: FieldsOf) -> str:
 
 
 def sign(secret: str, link: FileLink, holder: str = "") -> str:
-    """The URL-safe token of ``link``, for a ``holder`` if it is only theirs: it is then good while that is, and no longer than its
-    time."""
+    """The URL-safe token of ``link``, for a ``holder`` if it is only theirs: when its time is over, it is then good with no key
+    either."""
     contents = [link.key, link.media_type, link.filename, link.expires_at, link.page]
     payload = json.dumps(contents + ([link.fields_of] if link.fields_of else []), separators=(",", ":")).encode()
     return _encode(_mac(secret, _purpose(holder, key_after=link.key_after), payload) + payload)

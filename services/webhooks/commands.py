@@ -811,8 +811,8 @@ def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
 
 
 def _own_body(webhook: Webhook, event: LoggedEvent, now: datetime, link_secret: str) -> str | None:
-    """What is sent to this webhook where that is not the event's own body: one that is thin, or has links that are good without a
-    key for a time, which begins now."""
+    """What is sent to this webhook where that is not the event's own body: one that is thin, or has links that are good without
+    a key for a time, which begins now."""
     if webhook.payload == "thin":
         data = domain.thin(json.loads(event.body)["data"])
     elif webhook.file_link_minutes is not None:

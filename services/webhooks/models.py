@@ -26,8 +26,8 @@ class Webhook(Base):
     """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
     it is disabled as long as the gateway has not said who the admins are. ``former_secrets`` (each a FormerSecret) sign beside
     ``signing_secret`` until their time is over. ``payload``: ``full`` or ``thin``. ``file_link_minutes``: for
-    so long after an event was planned for it, links in that are good without a key; None: never. ``test``: it hears of test mode
-    alone, others of live mode alone."""
+    so long after an event was planned for it, the links in that are good without a key; None: never. ``test``: it hears of test
+    mode alone, others of live mode alone."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -145,7 +145,7 @@ class Request:
 
 
 class Delivery(DueRow, Traced, Base):
-    """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt: the event's id, of a test an id of
+    """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt: the event's id, of a test one of
     its own. (What was planned by versions before has the event's id, a dot and the webhook's.)
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one

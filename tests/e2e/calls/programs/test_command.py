@@ -175,7 +175,9 @@ def test_what_is_forwarded_is_what_a_webhook_brings_none_lost_and_in_order(
         assert len(ids) == len(once) + 1
         assert ids[before + 2] == ids[before + 3]
         bodies = {each.message_id: each for each in forwarded}
-        wait_until(lambda: {each.message_id for each in webhook.requests} >= set(bodies), what="the webhook's deliveries")
+        wait_until(
+            lambda: {each.message_id for each in webhook.requests} >= set(bodies), what="the webhook's deliveries"
+        )
         suite.api("DELETE", f"/webhooks/{hook}")
     for told in webhook.requests:
         if (ours := bodies.get(told.message_id)) is not None:
