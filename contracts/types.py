@@ -729,7 +729,8 @@ WebhookPayload = Literal["full", "thin"]
 class Webhook(Tolerant):
     """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers, as do
     ``former_signing_secrets`` for a time. ``payload``: whether it is told the whole record (``full``) or only which one
-    it is (``thin``). ``test``: it is told what happens in test mode, and nothing else."""
+    it is (``thin``). ``file_link_minutes``: for so long links to files in what it is told are good without a key; None: never.
+    ``test``: it is told what happens in test mode, and nothing else."""
 
     id: int
     url: str
@@ -738,6 +739,7 @@ class Webhook(Tolerant):
     signing_secret: str
     former_signing_secrets: list[FormerSecret] = Field(default_factory=list)
     payload: WebhookPayload = "full"
+    file_link_minutes: int | None = None
     disabled_at: Moment | None = None
     test: bool = False
     created_at: Moment
@@ -745,7 +747,7 @@ class Webhook(Tolerant):
 
 
 class EventRecord(Tolerant):
-    """Specification 2.6: exactly the webhook body, with the id that its ``webhook-id`` header starts with."""
+    """Specification 2.6: exactly the webhook body, with the id that is its ``webhook-id`` header."""
 
     id: str
     event_type: str

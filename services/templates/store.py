@@ -154,7 +154,7 @@ def announced(
     session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime, **more: Any
 ) -> Template:
     """Emit the event with the whole template, and ``more``, in it; the answer is the template with links that expire."""
-    data = queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json")
+    data = queries.as_template(row, row.documents, links.lasting(row.id)).model_dump(mode="json")
     announce(session, event, row, {**data, **more})
     return queries.as_template(row, row.documents, links.expiring(now))
 

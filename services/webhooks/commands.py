@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import Session, aliased
 
+from contracts import links
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import (
@@ -64,6 +65,14 @@ class CaughtUp:
     of_another_life: int = 0
 
 
+@dataclass(frozen=True)
+class _Told:
+    """Who is told of what is logged. ``link_secret`` signs the links in what they are sent."""
+
+    webhooks: Sequence[Webhook]
+    link_secret: str
+
+
 def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> PublicWebhook:
     """A new receiver, with a signing secret of its own."""
 
@@ -74,6 +83,7 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
             secret=_checked(lambda: domain.checked_secret(command.secret)),
             signing_secret=_new_secret(),
             payload=command.payload or "full",
+            file_link_minutes=_checked(lambda: domain.checked_minutes(command.file_link_minutes)),
             owner_email=command.actor.email,
             test=command.actor.test,
             created_at=now,
@@ -102,6 +112,8 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
             webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
         if command.payload is not None:
             webhook.payload = command.payload
+        if "file_link_minutes" in keys:
+            webhook.file_link_minutes = _checked(lambda: domain.checked_minutes(command.file_link_minutes))
         if keys & {"url", "events"}:
             webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
         if "url" in keys:
@@ -137,7 +149,7 @@ def remove(session: Session, command: rpc.RemoveWebhook, now: datetime) -> rpc.C
     return outbox.once(session, rpc.REMOVE, command.request_id, decide)
 
 
-def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confirmation:
+def test(session: Session, command: rpc.TestWebhook, now: datetime, link_secret: str) -> rpc.Confirmation:
     """Queue one ``form.completed`` with the data of the newest one that still has any; it is tried once and not logged as an
     event."""
 
@@ -156,10 +168,9 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
         )
         if newest is None:
             raise ServiceError("invalid", "No completed submitter found to generate test payload")
-        data = json.loads(newest.body)["data"]
-        delivery = _new_delivery(webhook, newest, f"test_{uuid7()}", now)
+        delivery = _new_delivery(webhook, newest, f"test_{uuid7()}", now, link_secret)
         delivery.stream = delivery.message_id
-        delivery.body = _body("form.completed", now, domain.thin(data) if webhook.payload == "thin" else data)
+        delivery.body = _body("form.completed", now, json.loads(delivery.body or newest.body)["data"])
         delivery.test = True
         session.add(delivery)
         return rpc.Confirmation(message="Test webhook request has been queued")
@@ -193,10 +204,10 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
     return outbox.once(session, rpc.RESEND, command.request_id, decide)
 
 
-def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Replayed:
+def replay(session: Session, command: rpc.ReplayEvents, now: datetime, link_secret: str) -> rpc.Replayed:
     """Deliver logged events once more, REPLAYED_AT_ONCE at most: what was delivered or given up again, what is under way
     sooner, what the webhook was never told of for the first time. Each has the ``webhook-id`` that it has, or would have
-    had."""
+    had, and what was planned before has its bytes."""
 
     def decide() -> rpc.Replayed:
         webhook = _load(session, command.id, command.actor)
@@ -222,13 +233,13 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
         )
         events = list(session.scalars(chosen))
         more, events = len(events) > REPLAYED_AT_ONCE, events[:REPLAYED_AT_ONCE]
-        _deliver_again(session, webhook, events, now)
+        _deliver_again(session, webhook, events, now, link_secret)
         return rpc.Replayed(queued=len(events), next=events[-1].position if more else None)
 
     return outbox.once(session, rpc.REPLAY, command.request_id, decide)
 
 
-def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
+def record_event(session: Session, envelope: Envelope, now: datetime, link_secret: str) -> None:
     """Append a public event to the log and plan its deliveries, in the order of its subject's sequence.
 
     What is not the next event of its subject waits in ``arrivals``: its predecessor takes it along, or ``catch_up`` does.
@@ -243,12 +254,12 @@ def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
     if not _is_next(session, subject, envelope):
         session.add(_arrival(envelope, now))
         return
-    webhooks = _enabled(session)
-    _log(session, head, subject, envelope, webhooks, now)
-    _log_followers(session, head, subject, webhooks, now)
+    told = _Told(_enabled(session), link_secret)
+    _log(session, head, subject, envelope, told, now)
+    _log_followers(session, head, subject, told, now)
 
 
-def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime) -> CaughtUp:
+def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime, link_secret: str) -> CaughtUp:
     """Log what the owner of a subject says there is of it: in order, and nothing that was logged or dropped before.
 
     The owner's events are the truth. What it does not have is not waited for any longer. What waited and is not among them is
@@ -264,7 +275,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
         arrival.event_id: arrival
         for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == gap.subject))
     }
-    webhooks = _enabled(session)
+    told = _Told(_enabled(session), link_secret)
     if history.events and gap.after == 0:
         subject.last_sequence = min(subject.last_sequence, _number(history.events[0]) - 1)
     for envelope in history.events:
@@ -273,7 +284,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
             _advance(subject, envelope)
             continue
         caught_up.passed_over += _number(envelope) > subject.last_sequence + 1
-        _log(session, head, subject, envelope, webhooks, now)
+        _log(session, head, subject, envelope, told, now)
         if waited is not None:
             session.delete(waited)
     for arrival in sorted(arrivals.values(), key=lambda arrival: (arrival.epoch, arrival.sequence)):
@@ -284,14 +295,14 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
             caught_up.of_another_life += 1
         else:
             caught_up.passed_over += arrival.sequence > subject.last_sequence + 1
-            _log(session, head, subject, envelope, webhooks, now)
+            _log(session, head, subject, envelope, told, now)
         session.delete(arrival)
     session.flush()
-    _log_followers(session, head, subject, webhooks, now)
+    _log_followers(session, head, subject, told, now)
     return caught_up
 
 
-def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> None:
+def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime, link_secret: str) -> None:
     """Forget a submission that was removed for good: its events keep their kind and time and nothing else, and what is still to
     be told of it is not. That it was removed is told, as the last of it."""
     if not outbox.first_time(session, "erase", envelope.id):
@@ -335,7 +346,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     # Not the submission's own subject: what is told of that is no business of this service.
     outbox.emit(session, EVENT_LOG_ERASED, confirmed, subject=f"erasure:{erased.submission_id}")
     if erased.public is not None:
-        record_event(session, envelope, now)
+        record_event(session, envelope, now, link_secret)
 
 
 def _forget_whole(session: Session, submission_id: int, now: datetime) -> None:
@@ -475,9 +486,7 @@ def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool
     return not in_doubt and subject.epoch in ("", envelope.epoch) and epoch in (None, envelope.epoch)
 
 
-def _log(
-    session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, webhooks: list[Webhook], now: datetime
-) -> None:
+def _log(session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, told: _Told, now: datetime) -> None:
     """The next event of its subject: into the log, and a delivery for each webhook that wants it. That a submission was erased
     is told once, though it be erased again after a restore."""
     public = public_data(envelope)
@@ -489,19 +498,17 @@ def _log(
         return
     event = _append(session, head, subject, envelope, public, now)
     _advance(subject, envelope)
-    for webhook in webhooks:
+    for webhook in told.webhooks:
         if webhook.test != event.test:
             continue
         if event.event_type in webhook.events and (not subject.erased or event.event_type == SUBMISSION_ERASED.type):
-            _plan(session, webhook, event, tracing.of(envelope.traceparent), now)
+            _plan(session, webhook, event, tracing.of(envelope.traceparent), now, told.link_secret)
 
 
-def _log_followers(
-    session: Session, head: LogHead, subject: SubjectHead, webhooks: list[Webhook], now: datetime
-) -> None:
+def _log_followers(session: Session, head: LogHead, subject: SubjectHead, told: _Told, now: datetime) -> None:
     """Log the events that have waited for the one that was just logged."""
     while (waiting := _next_arrival(session, subject)) is not None:
-        _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
+        _log(session, head, subject, Envelope.model_validate(waiting.envelope), told, now)
         session.delete(waiting)
         session.flush()
 
@@ -573,8 +580,10 @@ def _append(
     return event
 
 
-def _plan(session: Session, webhook: Webhook, event: LoggedEvent, trace: str | None, now: datetime) -> None:
-    delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
+def _plan(
+    session: Session, webhook: Webhook, event: LoggedEvent, trace: str | None, now: datetime, link_secret: str
+) -> None:
+    delivery = _new_delivery(webhook, event, event.event_id, now, link_secret)
     delivery.traceparent = trace
     if event.event_type == SUBMISSION_ERASED.type and (
         until := session.scalar(_UNDER_WAY, {"stream": delivery.stream})
@@ -589,7 +598,7 @@ def _plan(session: Session, webhook: Webhook, event: LoggedEvent, trace: str | N
     session.flush()
 
 
-def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: datetime) -> Delivery:
+def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: datetime, link_secret: str) -> Delivery:
     return Delivery(
         webhook_id=webhook.id,
         position=event.position,
@@ -597,7 +606,7 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
         event_type=event.event_type,
         message_id=message_id,
         stream=f"{webhook.id}/{event.subject}",
-        body=_thin_body(event) if webhook.payload == "thin" else None,
+        body=_own_body(webhook, event, now, link_secret),
         test=False,
         state="due",
         next_attempt_at=now,
@@ -605,7 +614,9 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
     )
 
 
-def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime) -> None:
+def _deliver_again(
+    session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime, link_secret: str
+) -> None:
     """Make deliveries of these events open, each stream in the order of its positions, whatever was open in it before."""
     if not events:
         return
@@ -626,7 +637,7 @@ def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEv
     for event in events:
         delivery = known.get(event.position)
         if delivery is None:
-            session.add(_new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now))
+            session.add(_new_delivery(webhook, event, event.event_id, now, link_secret))
         elif delivery.outcome is not None:
             delivery.outcome = None
             delivery.make_due(now)
@@ -799,8 +810,17 @@ def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
     )
 
 
-def _thin_body(event: LoggedEvent) -> str:
-    return _body(event.event_type, event.recorded_at, domain.thin(json.loads(event.body)["data"]))
+def _own_body(webhook: Webhook, event: LoggedEvent, now: datetime, link_secret: str) -> str | None:
+    """What is sent to this webhook where that is not the event's own body: one that is thin, or has links that are good without
+    a key for a time, which begins now."""
+    if webhook.payload == "thin":
+        data = domain.thin(json.loads(event.body)["data"])
+    elif webhook.file_link_minutes is not None:
+        until = int(now.timestamp()) + webhook.file_link_minutes * 60
+        data = links.opened(json.loads(event.body)["data"], link_secret, event.subject, until)
+    else:
+        return None
+    return _body(event.event_type, event.recorded_at, data)
 
 
 def _describe(attempt: Attempt) -> str:

@@ -254,6 +254,7 @@ def public_webhook(row: Webhook, now: datetime) -> PublicWebhook:
         signing_secret=row.signing_secret,
         former_signing_secrets=domain.still_valid(map(FormerSecret.model_validate, row.former_secrets), now),
         payload=row.payload,
+        file_link_minutes=row.file_link_minutes,
         disabled_at=row.disabled_at,
         test=row.test,
         created_at=row.created_at,

@@ -27,6 +27,7 @@ from tests.support.material.webhooks import (
     record,
     row,
 )
+from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["database"]
 
@@ -85,7 +86,7 @@ def test_who_missed_what_came_before_hears_of_the_erasure(database: Database) ->
     erase(database, told, erased)
     (gap,) = database.read(queries.gaps, NOW + timedelta(minutes=1))
     history = SubjectEvents(epoch="", kept_since=NOW - timedelta(days=1), events=[told])
-    database.write(commands.catch_up, gap, history, NOW)
+    database.write(commands.catch_up, gap, history, NOW, LINK_SECRET)
     assert log(database)[-1] == ("submission.erased", GONE)
     assert [each.event_id for each in deliveries(database, made.id) if each.state == "pending"] == ["gone"]
 
@@ -96,7 +97,7 @@ def test_what_is_caught_up_with_before_it_comes_itself_waits_for_nothing(databas
     told, erased = erasure(3)
     (gap,) = database.read(queries.gaps, NOW + timedelta(minutes=1))
     history = SubjectEvents(epoch="", kept_since=NOW - timedelta(days=1), events=[told])
-    database.write(commands.catch_up, gap, history, NOW)
+    database.write(commands.catch_up, gap, history, NOW, LINK_SECRET)
     assert [kind for kind, _ in log(database)] == ["form.completed", "submission.erased", "form.completed"]
     erase(database, told, erased)
     (left,) = [each for each in deliveries(database, made.id) if each.state == "pending"]
@@ -131,7 +132,7 @@ def test_it_can_be_replayed(database: Database) -> None:
     erase(database, *erasure(2))
     made = new_webhook(database, events=BOTH)
     command = rpc.ReplayEvents(actor=ADMIN, request_id=f"r{next(numbers)}", id=made.id, since=NOW - timedelta(days=1))
-    assert database.write(commands.replay, command, NOW).queued == 1
+    assert database.write(commands.replay, command, NOW, LINK_SECRET).queued == 1
     assert [each.event_type for each in deliveries(database, made.id)] == ["submission.erased"]
 
 
