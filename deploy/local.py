@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,8 @@ RUN_PACKAGES = [
     "fonts-symbola",  # symbols and emoji as outlines
     "fonts-unifont",  # emoji that are younger
 ]
+NAMES_ELSEWHERE = {"jammy": {"libharfbuzz-subset0": "libharfbuzz0b"}}
+"""By the code name of a release: packages whose files it has in another one."""
 TEST_PACKAGES = [
     "postgresql",
     "qpdf",
@@ -173,7 +176,8 @@ def install_debian_packages(packages: list[str]) -> None:
             f"This is neither Debian nor Ubuntu. What these packages hold has to be there already: {' '.join(packages)}"
         )
         return
-    missing = [package for package in packages if not is_installed(package)]
+    names = NAMES_ELSEWHERE.get(platform.freedesktop_os_release().get("VERSION_CODENAME", ""), {})
+    missing = [name for package in packages if not is_installed(name := names.get(package, package))]
     if not missing:
         return
     prefix = privilege()
