@@ -33,6 +33,9 @@ NODE_LOCKS = {
 }
 """Where packages of npm go, and the folder of their lock."""
 
+PYTHON_LOCKS_APART = {ENVIRONMENT / "network-policies": LOCKS / "network-policies.txt"}
+"""Where Python packages go that want other versions of others than the rest, and their lock."""
+
 COMMAND = f"""#!{(ENVIRONMENT / "bin").resolve() / "python"}
 import sys
 from pathlib import Path
@@ -165,6 +168,8 @@ def install(*, testing: bool) -> None:
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
     write_command()
     if testing:
+        for folder, lock in PYTHON_LOCKS_APART.items():
+            install_python_packages_apart(folder, lock)
         for environment, lock in NODE_LOCKS.items():
             install_node_packages(environment, lock)
 
@@ -248,6 +253,19 @@ def install_python_packages(lock: Path) -> None:
     stamp.write_text(digest)
     if lock.stem == "test":
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
+
+
+def install_python_packages_apart(folder: Path, lock: Path) -> None:
+    """Into a folder that programs name in PYTHONPATH, with exact versions and hashes."""
+    stamp = folder / "countersign-installed"
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    say(f"Installing Python packages from deploy/locks/{lock.name} into {folder.relative_to(ROOT)}")
+    shutil.rmtree(folder, ignore_errors=True)
+    run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
+         "--only-binary=:all:", "--require-hashes", "--target", str(folder), "-r", str(lock)], dict(os.environ))  # fmt: skip
+    stamp.write_text(digest)
 
 
 def write_command() -> None:

@@ -63,7 +63,9 @@ def test_trial_goes_from_one_command_to_a_sealed_agreement(running: Trial, tmp_p
     running.say("ready")
 
     def api(method: str, path: str, body: Any = None) -> Any:
-        answer = requests.request(method, f"{running.address}/api{path}", json=body, headers={"X-Auth-Token": key}, timeout=60)
+        answer = requests.request(
+            method, f"{running.address}/api{path}", json=body, headers={"X-Auth-Token": key}, timeout=60
+        )
         assert answer.ok, answer.text
         return answer.json()
 
@@ -75,7 +77,9 @@ def test_trial_goes_from_one_command_to_a_sealed_agreement(running: Trial, tmp_p
     party = made[0] if isinstance(made, list) else made["submitters"][0]
     mails = wait_until(
         lambda: (
-            (page := requests.get(f"{running.address}/dev/mail", timeout=60)).ok and "tenant@example.com" in page.text and page
+            (page := requests.get(f"{running.address}/dev/mail", timeout=60)).ok
+            and "tenant@example.com" in page.text
+            and page
         ),
         what="the mail on the page of mails",
     )
