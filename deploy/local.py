@@ -62,6 +62,7 @@ FEW_FAILURES = 3
 
 RUN_PACKAGES = [
     "rabbitmq-server",
+    "tzdata",  # the account's time zone; Python brings none
     "libpango-1.0-0",  # WeasyPrint lays out with it
     "libpangoft2-1.0-0",
     "libharfbuzz-subset0",
