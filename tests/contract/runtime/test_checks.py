@@ -205,6 +205,15 @@ def test_a_broker_in_an_alarm_a_wrong_password_and_missing_queues(
 # --- files
 
 
+@pytest.mark.parametrize(
+    ("version", "refused"), [("3.9.27", True), ("2.8.4", True), ("3.10.8", False), ("3.13.7", False), ("4.0.5", False)]
+)
+def test_a_rabbitmq_that_tries_nothing_again(version: str, refused: bool) -> None:
+    """Its words are those of 3.9.27, which was tried (docs/install.md); of another product nothing is known."""
+    assert outcome(Trial("broker", lambda: checking._product("RabbitMQ", version)))[0] is not refused
+    assert checking._product("LavinMQ", version) == f"LavinMQ {version}"
+
+
 def test_a_missing_bucket_and_a_folder_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from moto.server import ThreadedMotoServer
 
