@@ -1,5 +1,6 @@
 """How many replicas the autoscalers of the manifests come to: by Kubernetes' algorithm, for readings of the metrics and for loads."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_what_takes_several_gets_them_and_nobody_waits_for_long(name: str, neede
     hours = hours_of(name, [needed] * 3 * HOUR)
     assert max(replicas for replicas, _ in hours) <= min(needed + 2.5, SPECS[name]["maxReplicas"])
     assert max(oldest for _, oldest in hours) < 300
-    changes = sum(before != after for (before, _), (after, _) in zip(hours, hours[1:], strict=False))
+    changes = sum(before != after for (before, _), (after, _) in itertools.pairwise(hours))
     assert changes <= 3 * 10, "it goes up and down all the time"
 
 

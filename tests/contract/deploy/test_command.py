@@ -202,7 +202,9 @@ def test_up_starts_no_rabbitmq_that_tries_nothing_again(
 ) -> None:
     monkeypatch.delenv("AMQP_URL", raising=False)
     monkeypatch.setenv("VAR_DIR", str(tmp_path / "var"))
-    monkeypatch.setattr(suite, "too_old", lambda: rabbitmq.too_old(Path("/usr/lib/rabbitmq/lib/rabbitmq_server-3.9.27")))
+    monkeypatch.setattr(
+        suite, "too_old", lambda: rabbitmq.too_old(Path("/usr/lib/rabbitmq/lib/rabbitmq_server-3.9.27"))
+    )
     assert suite.main() == 1
     assert "RabbitMQ 3.9.27 never gives back what is to be tried again" in capsys.readouterr().err
     assert not (tmp_path / "var").exists()

@@ -28,7 +28,10 @@ def _asked(metric: dict[str, Any], current: int, readings: Readings) -> int | No
         assert target["type"] == "AverageValue"
     else:
         target = metric["external"]["target"]
-        reading, ratio_of = readings[metric["external"]["metric"]["selector"]["matchLabels"]["work"]], _number(target["value"])
+        reading, ratio_of = (
+            readings[metric["external"]["metric"]["selector"]["matchLabels"]["work"]],
+            _number(target["value"]),
+        )
         assert (metric["type"], target["type"]) == ("External", "Value")
     if reading is None:
         return None
