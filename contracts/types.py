@@ -116,7 +116,7 @@ class Agent(Tolerant):
     key_id: str | None = None
 
 
-_TEST_ROLE = "test:"
+_TEST_ROLE, _FOLDERS_ROLE = "test:", "folders:"
 
 
 class Actor(Tolerant):
@@ -125,8 +125,9 @@ class Actor(Tolerant):
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
     both. None where an older gateway sends none. Without ``may_act`` the key cannot send, whatever the role: whoever asks with
     it gets nothing that lets them act for a signer. ``agent``: the program that acts in the user's name, where it is one; audit
-    trails name it. ``test``: the key is one of test mode (docs/testing.md). A service that knows of no such mode would take it
-    for a live one: the role is written so that such a service refuses it.
+    trails name it. ``test``: the key is one of test mode (docs/testing.md). ``folders``: it reaches nothing but templates in
+    these folders and what is made from them (docs/keys.md); None: it is not limited. A service that knows of neither would take
+    it for a live key without limits: the role is written so that such a service refuses it.
     """
 
     user_id: int
@@ -140,15 +141,22 @@ class Actor(Tolerant):
     may_act: bool = True
     agent: Agent | None = None
     test: bool = False
+    folders: list[str] | None = None
+
+    @property
+    def sees_all(self) -> bool:
+        """Tell whether they see every record of their mode: an admin with a key that is not limited to folders."""
+        return self.role is Role.ADMIN and self.folders is None
 
     @field_validator("role", mode="before")
     @classmethod
     def _known_role(cls, role: Any) -> Any:
-        return role.removeprefix(_TEST_ROLE) if isinstance(role, str) else role
+        return role.removeprefix(_FOLDERS_ROLE).removeprefix(_TEST_ROLE) if isinstance(role, str) else role
 
     @field_serializer("role")
     def _told_role(self, role: Role) -> str:
-        return f"{_TEST_ROLE if self.test else ''}{role.value}"
+        limited = _FOLDERS_ROLE if self.folders is not None else ""
+        return f"{limited}{_TEST_ROLE if self.test else ''}{role.value}"
 
 
 class Reminders(Tolerant):
@@ -721,7 +729,8 @@ WebhookPayload = Literal["full", "thin"]
 class Webhook(Tolerant):
     """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers, as do
     ``former_signing_secrets`` for a time. ``payload``: whether it is told the whole record (``full``) or only which one
-    it is (``thin``). ``test``: it is told what happens in test mode, and nothing else."""
+    it is (``thin``). ``file_link_minutes``: for so long links to files in what it is told are good without a key; None: never.
+    ``test``: it is told what happens in test mode, and nothing else."""
 
     id: int
     url: str
@@ -730,6 +739,7 @@ class Webhook(Tolerant):
     signing_secret: str
     former_signing_secrets: list[FormerSecret] = Field(default_factory=list)
     payload: WebhookPayload = "full"
+    file_link_minutes: int | None = None
     disabled_at: Moment | None = None
     test: bool = False
     created_at: Moment
@@ -737,7 +747,7 @@ class Webhook(Tolerant):
 
 
 class EventRecord(Tolerant):
-    """Specification 2.6: exactly the webhook body, with the id that its ``webhook-id`` header starts with."""
+    """Specification 2.6: exactly the webhook body, with the id that is its ``webhook-id`` header."""
 
     id: str
     event_type: str

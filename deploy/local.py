@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,9 @@ NODE_LOCKS = {
     ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "interfaces" / "openapi",
 }
 """Where packages of npm go, and the folder of their lock."""
+
+PYTHON_LOCKS_APART = {ENVIRONMENT / "network-policies": LOCKS / "network-policies.txt"}
+"""Where Python packages go that want other versions of others than the rest, and their lock."""
 
 COMMAND = f"""#!{(ENVIRONMENT / "bin").resolve() / "python"}
 import sys
@@ -58,6 +62,7 @@ FEW_FAILURES = 3
 
 RUN_PACKAGES = [
     "rabbitmq-server",
+    "tzdata",  # the account's time zone; Python brings none
     "libpango-1.0-0",  # WeasyPrint lays out with it
     "libpangoft2-1.0-0",
     "libharfbuzz-subset0",
@@ -71,6 +76,8 @@ RUN_PACKAGES = [
     "fonts-symbola",  # symbols and emoji as outlines
     "fonts-unifont",  # emoji that are younger
 ]
+NAMES_ELSEWHERE = {"jammy": {"libharfbuzz-subset0": "libharfbuzz0b"}}
+"""By the code name of a release: packages whose files it has in another one."""
 TEST_PACKAGES = [
     "postgresql",
     "qpdf",
@@ -162,6 +169,8 @@ def install(*, testing: bool) -> None:
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
     write_command()
     if testing:
+        for folder, lock in PYTHON_LOCKS_APART.items():
+            install_python_packages_apart(folder, lock)
         for environment, lock in NODE_LOCKS.items():
             install_node_packages(environment, lock)
 
@@ -173,7 +182,8 @@ def install_debian_packages(packages: list[str]) -> None:
             f"This is neither Debian nor Ubuntu. What these packages hold has to be there already: {' '.join(packages)}"
         )
         return
-    missing = [package for package in packages if not is_installed(package)]
+    names = NAMES_ELSEWHERE.get(platform.freedesktop_os_release().get("VERSION_CODENAME", ""), {})
+    missing = [name for package in packages if not is_installed(name := names.get(package, package))]
     if not missing:
         return
     prefix = privilege()
@@ -244,6 +254,19 @@ def install_python_packages(lock: Path) -> None:
     stamp.write_text(digest)
     if lock.stem == "test":
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
+
+
+def install_python_packages_apart(folder: Path, lock: Path) -> None:
+    """Into a folder that programs name in PYTHONPATH, with exact versions and hashes."""
+    stamp = folder / "countersign-installed"
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    say(f"Installing Python packages from deploy/locks/{lock.name} into {folder.relative_to(ROOT)}")
+    shutil.rmtree(folder, ignore_errors=True)
+    run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
+         "--only-binary=:all:", "--require-hashes", "--target", str(folder), "-r", str(lock)], dict(os.environ))  # fmt: skip
+    stamp.write_text(digest)
 
 
 def write_command() -> None:

@@ -22,6 +22,8 @@ from urllib.parse import quote
 BINARIES = Path("/usr/lib/rabbitmq/bin")
 INSTALLED = (BINARIES / "rabbitmq-server").resolve().parent.parent
 """The folder of this version: its programs are links there."""
+OLDEST = (3, 10)
+"""Of earlier ones the quorum queues keep a message for ever whose time is over: nothing would be tried again."""
 READY_WITHIN = 180.0
 PORTS = range(12_000, 32_000)
 USER = "countersign"
@@ -44,6 +46,15 @@ _MESSAGES = """lists:flatten([io_lib:format("~s=~b;", [element(4, amqqueue:get_n
 
 class BrokerFailed(Exception):
     """The node did not come up; the message ends with the last lines of its log."""
+
+
+def too_old(installed: Path = INSTALLED) -> str | None:
+    """Return why nobody should work with the RabbitMQ in this folder (``rabbitmq_server-3.9.27``), None where it will do."""
+    found = re.fullmatch(r"rabbitmq_server-((\d+)\.(\d+).*)", installed.name)
+    if found is None or (int(found[2]), int(found[3])) >= OLDEST:
+        return None
+    oldest = ".".join(map(str, OLDEST))
+    return f"RabbitMQ {found[1]} never gives back what is to be tried again; name one from {oldest} on as AMQP_URL."
 
 
 def free_port() -> int:

@@ -29,7 +29,7 @@ from contracts.runtime.settings import FILE, SecretFileFaults, given
 from deploy.make_secrets import broker_users
 from deploy.processes.forked import ForkServerFailed, ForkServers
 from deploy.processes.logged import LoggedProcess
-from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
+from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port, too_old
 from deploy.services import DEFINITIONS, ROOT, SERVICES, WORKERS
 
 PROVIDER, STAMP_ISSUER = "provider", "stamp-issuer"
@@ -477,6 +477,9 @@ def main() -> int:
         settings = settings_from_environment()
     except SecretFileFaults as fault:
         print(f"Countersign was not started: {fault}", file=sys.stderr)
+        return 1
+    if not settings.get("AMQP_URL") and (reason := too_old()) is not None:
+        print(f"Countersign was not started: {reason}", file=sys.stderr)
         return 1
     with_providers = os.environ.get("PROVIDERS_TO_TRY") != "no"
     servers = ForkServers.of_this_process()

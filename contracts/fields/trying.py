@@ -143,6 +143,9 @@ def _expected(
     """Return (name, uuid, what is expected of it, what it should be)."""
     expected = []
     for name, wanted in raw.items():
+        for key in wanted:
+            if key not in EXPECTED:  # ignored, the case would pass whatever comes of it
+                problems.add(f"{path}.{name[:100]}.{key[:100]}", f"must be one of {', '.join(EXPECTED)}")
         try:
             one = fields[names.uuid_of(name)]
             for key in EXPECTED:

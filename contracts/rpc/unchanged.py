@@ -23,7 +23,13 @@ def state_of(answer: Any) -> str:
 def require_unchanged(expected: str | None, read: Rpc[Any, R], answer: Callable[[], R]) -> None:
     """Raise ServiceError("precondition_failed") unless ``answer``, which the call ``read`` would give now, has the expected
     state; None expects nothing. For the transaction that is to change the record, which is locked."""
-    if expected is not None and state_of(json.loads(read.encode(answer()))) != expected:
+    if expected is not None:
+        require_state(expected, json.loads(read.encode(answer())))
+
+
+def require_state(expected: str, answer: Any) -> None:
+    """The same of a record whose answer is JSON values already."""
+    if state_of(answer) != expected:
         raise changed()
 
 

@@ -24,6 +24,7 @@ class CreateWebhook(Tolerant):
     events: list[str] | None = None
     secret: dict[str, str] | None = None
     payload: WebhookPayload | None = None
+    file_link_minutes: int | None = None
 
 
 class UpdateWebhook(Tolerant):
@@ -36,6 +37,7 @@ class UpdateWebhook(Tolerant):
     events: list[str] | None = None
     secret: dict[str, str] | None = None
     payload: WebhookPayload | None = None
+    file_link_minutes: int | None = None
     expected_state: str | None = None
 
 

@@ -45,12 +45,13 @@ def _operations(word: str) -> str:
 
 
 def _line(operation: Operation) -> str:
-    """A line of the table, with the roles where they are not all, and the mode where it is not for both."""
+    """A line of the table, with the roles where they are not all, the mode where it is not for both, and a dagger where keys of
+    folders may call it."""
     roles = [role.value for role in Role if role in operation.roles]
     only = [f"{operation.mode} keys only"] if operation.mode else []
     told = [*([] if len(roles) == len(Role) else roles), *only]
     who = f" ({', '.join(told)})" if told else ""
-    return f"`{operation.method.upper()} {operation.path}`{who}"
+    return f"`{operation.method.upper()} {operation.path}`{' †' if operation.by_folder else ''}{who}"
 
 
 if __name__ == "__main__":

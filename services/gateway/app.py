@@ -32,6 +32,7 @@ from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readines
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.http import errors
+from services.gateway.http.answers import deprecation
 from services.gateway.http.client_address import networks
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
@@ -52,7 +53,8 @@ from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages.answering.context import Holders
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.prepared.sending import Prepared
-from services.gateway.reference.files import addresses
+from services.gateway.reference import guides
+from services.gateway.reference.files import address_of, addresses
 from services.gateway.rights import Scope
 from services.gateway.settings import Settings
 
@@ -116,7 +118,10 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         operators=operators.Operators(database, context.keys),
         standing=partial(_standing, database),
     )
-    interface, interface_31 = OpenApi(specification.published(settings)), OpenApi(version_31.published(settings))
+    interface, interface_31 = (
+        OpenApi(guides.linked(published(settings), settings.base_url))
+        for published in (specification.published, version_31.published)
+    )
     api, methods, operations = _api(context, authenticator)
     work = Sending(context, Operations(api, operations), prepared, pace())
     endpoints: dict[str, Application] = {
@@ -140,6 +145,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         methods=methods,
         agents=Endpoint(work, authenticator, networks(settings.trusted_proxies)),
         routes={operation.id: API + operation.path for operation in operations},
+        deprecated=deprecation.headers_of(operations, lambda operation: settings.base_url + address_of(operation)),
     )
     return edge, context
 
@@ -186,6 +192,7 @@ def _api(
             {operation.id: operation.roles for operation in operations},
             {operation.id: operation.scopes for operation in operations},
             {operation.id: operation.mode for operation in operations},
+            frozenset(operation.id for operation in operations if operation.by_folder),
             networks(context.settings.trusted_proxies),
         ),
     )

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from babel import Locale, UnknownLocaleError
 
@@ -31,16 +31,22 @@ def is_email_list(text: str) -> bool:
     return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)
 
 
-def parse_moment(text: str) -> datetime:
-    """ISO 8601, also with a blank for the ``T`` or ``UTC`` at the end; without a zone it is UTC. Raises ValueError.
+def parse_moment(text: str, time_zone: str = "UTC") -> datetime:
+    """ISO 8601, also with a blank for the ``T`` or ``UTC`` at the end; without a zone it is in ``time_zone``. Raises
+    ValueError.
 
-    A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back.
+    A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back. Of a time that
+    clocks show twice the first is meant. What ``time_zone`` would move out of the calendar is UTC: 9999-12-31 stands for never.
     """
     if len(text) > _LONGEST_MOMENT:
         raise ValueError("too long")
     plain = _LOST_PLUS.sub(r"\1+\2", _ZONE.sub("+00:00", text.strip()))
     moment = datetime.fromisoformat(plain)
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if moment.tzinfo is None:
+        try:
+            return moment.replace(tzinfo=ZoneInfo(time_zone)).astimezone(UTC)
+        except OverflowError:
+            return moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:

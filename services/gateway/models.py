@@ -50,7 +50,8 @@ class ApiKeyRow(Base):
     It is good while ``first_hash`` is the ``api_key_hash`` of its user. A first key has its own hash there. Of the others it
     is what the user's first key was when this version last said that they stay: an older version that gives the user another
     first key, or restores the user, knows nothing of them, and so ends them. ``scopes`` are words with blanks between
-    (``rights``); those of a first key are all, whatever stands there. ``operator``: it opens the page ``/ops`` (``operators``).
+    (``rights``); those of a first key are all, whatever stands there. ``folders``: those that it is limited to, null for none.
+    ``operator``: it opens the page ``/ops`` (``operators``).
     """
 
     __tablename__ = "api_keys"
@@ -61,6 +62,7 @@ class ApiKeyRow(Base):
     first_hash: Mapped[str] = mapped_column(sa.Text)
     name: Mapped[str] = mapped_column(sa.Text)
     scopes: Mapped[str] = mapped_column(sa.Text)
+    folders: Mapped[list[str] | None] = mapped_column(Json)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

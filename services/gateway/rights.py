@@ -3,12 +3,13 @@
 Which operation needs which scope is in the OpenAPI document (``x-scope``), and nowhere else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from contracts.errors import ServiceError, invalid
+from contracts.formats.folders import is_within
 from contracts.types import iso
 
 
@@ -24,7 +25,9 @@ class Scope(StrEnum):
 
 
 EVERY_SCOPE = frozenset(Scope)
-_TEST = "test:"
+OF_THE_ACCOUNT = frozenset({Scope.WEBHOOKS, Scope.ADMIN})
+"""Scopes that reach what is in no folder: a key that is limited to folders has none of them."""
+_TEST, _FOLDERS = "test:", "folders:"
 
 
 class Mode(StrEnum):
@@ -37,16 +40,17 @@ class Mode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Rights:
     """The scopes of a key, and from when on it is refused (None: never). By default all there is. ``test``: they hold in test
-    mode only."""
+    mode only. ``folders``: they hold for templates in these folders, and what is made from them (None: for everything)."""
 
     scopes: frozenset[Scope] = EVERY_SCOPE
     expires_at: datetime | None = None
     test: bool = False
+    folders: tuple[str, ...] | None = None
 
     @property
     def lasts_as_admin(self) -> bool:
         """Tell whether keys can be managed with it, now and later."""
-        return Scope.ADMIN in self.scopes and self.expires_at is None and not self.test
+        return Scope.ADMIN in self.scopes and self.expires_at is None and not self.test and self.folders is None
 
     def expired(self, now: datetime) -> bool:
         """Tell whether the key is refused at ``now``."""
@@ -55,6 +59,12 @@ class Rights:
     def outlasts(self, other: "Rights") -> bool:
         """Tell whether it is valid for longer than ``other``."""
         return other.expires_at is not None and (self.expires_at is None or self.expires_at > other.expires_at)
+
+    def reaches_beyond(self, other: "Rights") -> bool:
+        """Tell whether it reaches a folder, or what is in none, that ``other`` does not reach."""
+        if other.folders is None:
+            return False
+        return self.folders is None or not all(is_within(folder, other.folders) for folder in self.folders)
 
 
 WHOLE = Rights()
@@ -85,17 +95,27 @@ def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
 
 
 def stored(rights: Rights) -> str:
-    """Scopes and mode as one text. The scopes of a test key are words that a version without test mode does not know: there
-    the key may do nothing."""
-    return " ".join(f"{_TEST if rights.test else ''}{word}" for word in in_words(rights.scopes))
+    """Scopes and mode as one text. The scopes of a test key, and of one that is limited to folders, are words that a version
+    which knows nothing of these does not know: there the key may do nothing."""
+    limits = (_FOLDERS if rights.folders is not None else "") + (_TEST if rights.test else "")
+    return " ".join(limits + word for word in in_words(rights.scopes))
 
 
-def read_stored(text: str, expires_at: datetime | None) -> Rights:
-    """Read what ``stored`` has written."""
+def read_stored(text: str, expires_at: datetime | None, folders: Sequence[str] | None = None) -> Rights:
+    """Read what ``stored`` has written; ``folders`` stand beside it. A text that speaks of folders of which none are known is
+    that of a key that reaches nothing."""
     words = text.split()
-    test = any(word.startswith(_TEST) for word in words)
-    scopes = [word.removeprefix(_TEST) for word in words if word.startswith(_TEST)] if test else words
-    return Rights(read_scopes(scopes), expires_at, test)
+    limited, words = _under(_FOLDERS, words)
+    test, words = _under(_TEST, words)
+    return Rights(
+        read_scopes(words), expires_at, test, tuple(folders or ()) if limited or folders is not None else None
+    )
+
+
+def _under(limit: str, words: list[str]) -> tuple[bool, list[str]]:
+    """Tell whether any of the words has the limit before it; return those that have, or all where none has."""
+    limited = [word.removeprefix(limit) for word in words if word.startswith(limit)]
+    return bool(limited), limited or words
 
 
 def check_mode(rights: Rights, mode: Mode | None) -> None:
@@ -112,6 +132,19 @@ def check_scope(rights: Rights, one_of: frozenset[Scope]) -> None:
         raise ServiceError("forbidden", f"This API key does not have the scope {_or(one_of)}.")
 
 
+def check_folders(rights: Rights, *, allowed: bool) -> None:
+    """Raises ServiceError("forbidden") when an operation is not one of those that are ``allowed`` to keys of folders."""
+    if rights.folders is not None and not allowed:
+        raise ServiceError("forbidden", "This API key is limited to folders, and this is about more than is in them.")
+
+
+def check_scopes_of_folders(rights: Rights) -> None:
+    """Raises ServiceError("invalid") for a key that is limited to folders and is to have scopes that reach beyond them."""
+    if rights.folders is not None and (more := rights.scopes & OF_THE_ACCOUNT):
+        reason = f"cannot have {_and(more)} for a key that is limited to folders"
+        raise invalid(f"scopes {reason}", "scopes", reason)
+
+
 def check_giving(own: Rights, given: Rights) -> None:
     """Raises ServiceError("forbidden") when somebody whose key has the rights ``own`` gives out a key with more."""
     if own.test and not given.test:
@@ -121,6 +154,8 @@ def check_giving(own: Rights, given: Rights) -> None:
         raise ServiceError(
             "forbidden", f"This API key cannot give a key {which} {_and(lacking)}: it does not have {which} itself."
         )
+    if given.reaches_beyond(own):
+        raise ServiceError("forbidden", "This API key cannot give a key more folders than it has itself.")
     if given.outlasts(own):
         assert own.expires_at is not None
         raise ServiceError(
@@ -143,8 +178,12 @@ def check_limiting(before: Rights, after: Rights, *, first: bool) -> None:
     if after.outlasts(before):
         reason = "must not be later than it is now. Make another key"
         raise invalid(f"expires_at {reason}", "expires_at", reason)
+    if after.reaches_beyond(before):
+        reason = "must be within those that the key is limited to. Make another key"
+        raise invalid(f"folders {reason}", "folders", reason)
     if first and after != before:
-        place = "scopes" if after.scopes != before.scopes else "expires_at"
+        changed = ("scopes", "expires_at", "folders")
+        place = next(name for name in changed if getattr(after, name) != getattr(before, name))
         reason = "of a first key cannot be changed. Make another key with fewer rights, and delete the first one"
         raise invalid(f"{place} {reason}", place, reason)
 

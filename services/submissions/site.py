@@ -56,19 +56,24 @@ class Site:
         submission is removed for good."""
         return FileLinks(self, _ALWAYS)
 
-    def lasting(self) -> "FileLinks":
-        """For events, which are kept for ever: the link does not end, but works only with an API key."""
-        return FileLinks(self, None)
+    def lasting(self, submission_id: int) -> "FileLinks":
+        """For events of the submission, which are kept for ever: the link does not end, but works only with an API key."""
+        return FileLinks(self, None, links.FieldsOf("submissions", submission_id, ""))
 
 
 @dataclass(frozen=True)
 class FileLinks:
+    """Makes links that are good until ``expires_at``. ``of_event``: whose event they are in."""
+
     site: Site
     expires_at: int | None
+    of_event: links.FieldsOf | None = None
 
     def to(self, file: Mapping[str, Any], name: str) -> str:
         """The URL of a file, given its BlobRef as JSON; ``name`` with extension is what it is saved as."""
-        link = links.FileLink(file["key"], file["media_type"], file_name(name), self.expires_at)
+        link = links.FileLink(
+            file["key"], file["media_type"], file_name(name), self.expires_at, fields_of=self.of_event
+        )
         return links.url(self.site.base_url, self.site.link_secret, link)
 
     def to_pictures(self, file: Mapping[str, Any], name: str, fields_of: links.FieldsOf | None) -> str:

@@ -2,25 +2,28 @@
 
 Admins see and do everything. Editors see their own and the shared ones, and change their own. Viewers see the shared
 ones. What may not be seen does not exist (404); what may be seen and not be changed is forbidden (403). A test key sees what
-the user sees, and changes nothing but templates that were made in test mode; a live key does not see these.
+the user sees, and changes nothing but templates that were made in test mode; a live key does not see these. For a key that is
+limited to folders nothing is there but what is in them, and nothing is put elsewhere with it.
 """
 
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
+from contracts.formats.folders import is_within, normalised
+from contracts.runtime.data.folders import within
 from contracts.types import Actor, Role
-from services.templates.models import TemplateRow
+from services.templates.models import Folder, TemplateRow
 
 
 def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     """The condition that every query for templates carries."""
     columns = TemplateRow.__table__.c
-    in_mode = of_mode(actor)
+    in_reach = sa.and_(of_mode(actor), _in_folders(actor))
     if actor.role == Role.ADMIN:
-        return in_mode
+        return in_reach
     if actor.role == Role.EDITOR:
-        return sa.and_(in_mode, sa.or_(columns.author_id == actor.user_id, columns.shared_link.is_(True)))
-    return sa.and_(in_mode, columns.shared_link.is_(True))
+        return sa.and_(in_reach, sa.or_(columns.author_id == actor.user_id, columns.shared_link.is_(True)))
+    return sa.and_(in_reach, columns.shared_link.is_(True))
 
 
 def of_mode(actor: Actor) -> sa.ColumnElement[bool]:
@@ -37,6 +40,8 @@ def require_writer(actor: Actor) -> None:
 def require_owner(actor: Actor, template: TemplateRow) -> None:
     """Raises ServiceError("forbidden") unless the actor may change this template."""
     require_writer(actor)
+    if actor.folders is not None and not is_within(template.folder_name, actor.folders):
+        raise ServiceError("forbidden", "This API key is limited to folders, and the template is in another one.")
     if actor.test and not template.test:
         raise ServiceError("forbidden", "A test key cannot change a live template: clone it, and change the clone.")
     if not may_change(actor, template):
@@ -44,6 +49,27 @@ def require_owner(actor: Actor, template: TemplateRow) -> None:
 
 
 def may_change(actor: Actor, template: TemplateRow) -> bool:
-    if actor.test != template.test:
+    if actor.test != template.test or (
+        actor.folders is not None and not is_within(template.folder_name, actor.folders)
+    ):
         return False
     return actor.role == Role.ADMIN or (actor.role == Role.EDITOR and template.author_id == actor.user_id)
+
+
+def chosen_folder(actor: Actor, name: str | None) -> str:
+    """Return the folder that something new, or moved, is put into: where none is named (None) the first of a key that is
+    limited to folders, else the default one. Raises ServiceError("forbidden") for one that the key is not for."""
+    if actor.folders is None:
+        return normalised(name)
+    chosen = normalised(name) if name is not None else next(iter(actor.folders), normalised(None))
+    if not is_within(chosen, actor.folders):
+        reason = "is not one of the folders that this API key is limited to"
+        raise ServiceError("forbidden", f"folder_name {reason}", [{"field": "folder_name", "reason": reason}])
+    return chosen
+
+
+def _in_folders(actor: Actor) -> sa.ColumnElement[bool]:
+    if actor.folders is None:
+        return sa.true()
+    columns = Folder.__table__.c
+    return TemplateRow.__table__.c.folder_id.in_(sa.select(columns.id).where(within(columns.name, actor.folders)))

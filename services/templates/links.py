@@ -13,14 +13,17 @@ _SHORT = 3600
 
 @dataclass(frozen=True)
 class FileLinks:
-    """Makes links that are good until ``expires_at`` (Unix seconds), or, without it, for callers with an API key only."""
+    """Makes links that are good until ``expires_at`` (Unix seconds), or, without it, for callers with an API key only.
+    ``of_event``: the template whose event they are in."""
 
     base_url: str
     secret: str
     expires_at: int | None
+    of_event: links.FieldsOf | None = None
 
     def to_file(self, file: BlobRef, name: str) -> str:
-        return self._url(links.FileLink(file.key, file.media_type, names.file_name(name), self.expires_at))
+        file_name = names.file_name(name)
+        return self._url(links.FileLink(file.key, file.media_type, file_name, self.expires_at, fields_of=self.of_event))
 
     def to_preview(self, file: BlobRef, name: str, fields_of: links.FieldsOf) -> str:
         """A picture of the first page; of another one, and with the fields, when the link is asked for that."""
@@ -55,5 +58,6 @@ class LinkMaker:
         """Links to what is not kept: good for an hour at most."""
         return FileLinks(self.base_url, self.secret, int(now.timestamp()) + min(self.ttl, _SHORT))
 
-    def lasting(self) -> FileLinks:
-        return FileLinks(self.base_url, self.secret, None)
+    def lasting(self, template_id: int) -> FileLinks:
+        """Links in events of this template."""
+        return FileLinks(self.base_url, self.secret, None, links.FieldsOf("templates", template_id, ""))

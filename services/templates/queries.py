@@ -12,13 +12,15 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields import boxes
 from contracts.fields.boxes import FieldBoxes
 from contracts.fields.rules import LONGEST_NAME
+from contracts.formats.folders import normalised
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
+from contracts.runtime.data.database import for_update
 from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import LARGEST_ID, page
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
-from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
+from contracts.types import Actor, FieldDefinition, Page, Pagination, Template
 from services.templates.access import of_mode, visible_to
 from services.templates.links import FileLinks, LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
@@ -148,21 +150,31 @@ def holder(session: Session, external_id: str | None, *, lock: bool = False) -> 
     """The template that has this key, whoever may see it. ``lock`` it before changing it."""
     if external_id is None:
         return None
-    statement = sa.select(TemplateRow).where(TemplateRow.external_id == external_id)
     if lock:
-        statement = statement.with_for_update(of=TemplateRow).execution_options(populate_existing=True)
-    return session.scalar(statement)
+        _lock(session, _columns.external_id == external_id)
+    statement = sa.select(TemplateRow).where(TemplateRow.external_id == external_id)
+    return session.scalar(statement, execution_options={"populate_existing": lock})
 
 
 def visible_template(session: Session, actor: Actor, template_id: int, *, lock: bool = False) -> TemplateRow:
     """The template, or ServiceError("not_found") when it is not there for this actor. ``lock`` it before changing it."""
     if not 0 < template_id <= LARGEST_ID:
         raise not_found("Template")
-    statement = sa.select(TemplateRow).where(TemplateRow.id == template_id, visible_to(actor))
-    row = session.scalar(statement.with_for_update(of=TemplateRow) if lock else statement)
+    there = (TemplateRow.id == template_id, visible_to(actor))
+    if lock:
+        if session.scalar(sa.select(_columns.id).where(*there)) is None:  # nobody waits for what they may not see
+            raise not_found("Template")
+        _lock(session, _columns.id == template_id)
+    row = session.scalar(sa.select(TemplateRow).where(*there), execution_options={"populate_existing": lock})
     if row is None:
         raise not_found("Template")
     return row
+
+
+def _lock(session: Session, which: sa.ColumnElement[bool]) -> None:
+    """Lock a template until the transaction ends; it is read afterwards. PostgreSQL would look for the folder that it was in
+    before: read and locked in one statement, a template that is moved in the meantime is not there."""
+    session.execute(for_update(sa.select(_columns.id).where(which)))
 
 
 def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
@@ -211,7 +223,7 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     if request.folder is not None:
         # Asked for apart: the database must know which folder it is to see how many templates are in it.
         folders = Folder.__table__.c
-        folder = session.scalar(sa.select(folders.id).where(folders.name == names.folder(request.folder)))
+        folder = session.scalar(sa.select(folders.id).where(folders.name == normalised(request.folder)))
         if folder is None:
             return None
         exact.append(_columns.folder_id == folder)
@@ -224,7 +236,7 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     return Listing(
         table=_TEMPLATES,
         exact=exact,
-        filters=[] if request.actor.role is Role.ADMIN else [visible_to(request.actor)],
+        filters=[] if request.actor.sees_all else [visible_to(request.actor)],
         common=[of_mode(request.actor)],
         text=_columns.name_lower,
         term=names.searchable(request.q or ""),

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from contracts.runtime.data.database import insert_into
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import queries
+from services.templates.access import chosen_folder
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
 from services.templates.rules import contract, document_conditions, names
@@ -33,7 +34,7 @@ def inserted(
 ) -> TemplateRow | None:
     """The new row, or None when another template got the ``external_id`` first."""
     insert = insert_into(session, TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
-    folder = folder or folder_named(session, command.folder_name)
+    folder = folder or folder_named(session, command.actor, command.folder_name)
     if external_id is not None:
         queries.take_from_test(session, command.actor, external_id)
     new_id = session.scalar(
@@ -101,21 +102,39 @@ def write(row: TemplateRow, definition: Definition) -> None:
     row.fields = [field.model_dump(mode="json") for field in definition.fields]
 
 
+def touch(row: TemplateRow, now: datetime) -> None:
+    """It is changed at ``now``, and later than it was before: a change that has waited for another one began before that, and
+    another process's clock may be behind. Others go by this time, to the millisecond, for which news is the latest."""
+    row.updated_at = max(now, row.updated_at + timedelta(milliseconds=1))
+
+
 def rename(row: TemplateRow, name: str) -> None:
     """A new name, which searches find."""
     row.name, row.name_lower = name, names.searchable(name)
 
 
-def folder_named(session: Session, name: str | None) -> Folder:
-    """The folder of this name, made when it is not there; two requests at once make one."""
-    problems = Problems()
-    chosen = names.folder(names.title(name or "", "folder_name", problems))
-    problems.refuse()
+def folder_named(session: Session, actor: Actor, name: str | None) -> Folder:
+    """The folder of this name (``checked_folder``), made when it is not there; two requests at once make one."""
+    chosen = checked_folder(actor, name)
     statement = sa.select(Folder).where(Folder.name == chosen)
     if (folder := session.scalar(statement)) is not None:
         return folder
     session.execute(insert_into(session, Folder).values(name=chosen).on_conflict_do_nothing(index_elements=["name"]))
     return session.scalars(statement).one()
+
+
+def checked_folder(actor: Actor, name: str | None) -> str:
+    """The name of the folder that something is put into (``access.chosen_folder``), cleaned; raises ServiceError when it cannot
+    be."""
+    problems = Problems()
+    chosen = cleaned_folder(actor, name, problems)
+    problems.refuse()
+    return chosen
+
+
+def cleaned_folder(actor: Actor, name: str | None, problems: Problems) -> str:
+    """Do as ``checked_folder``, but add what is wrong to ``problems``."""
+    return chosen_folder(actor, None if name is None else names.title(name, "folder_name", problems))
 
 
 def checked_names(name: str | None, external_id: str | None) -> tuple[str, str | None]:
@@ -135,7 +154,7 @@ def announced(
     session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime, **more: Any
 ) -> Template:
     """Emit the event with the whole template, and ``more``, in it; the answer is the template with links that expire."""
-    data = queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json")
+    data = queries.as_template(row, row.documents, links.lasting(row.id)).model_dump(mode="json")
     announce(session, event, row, {**data, **more})
     return queries.as_template(row, row.documents, links.expiring(now))
 

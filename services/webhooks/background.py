@@ -45,7 +45,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
             on_claimed=prepare,
             on_written=lambda session, deliveries: commands.follow_up(session, deliveries, now()),
         ),
-        Gaps(database, shared_client(settings.amqp_url)),
+        Gaps(database, shared_client(settings.amqp_url), settings.link_secret.get_secret_value()),
         Every("close idle connections", timedelta(seconds=15), deliverer.close_idle),
         Every("release forgotten deliveries", timedelta(minutes=1), lambda: _release(database)),
     ]

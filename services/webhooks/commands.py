@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session, aliased
 
+from contracts import links
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import (
@@ -77,6 +78,7 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
             secret=_checked(lambda: domain.checked_secret(command.secret)),
             signing_secret=_new_secret(),
             payload=command.payload or "full",
+            file_link_minutes=_checked(lambda: domain.checked_minutes(command.file_link_minutes)),
             owner_email=command.actor.email,
             test=command.actor.test,
             created_at=now,
@@ -105,6 +107,8 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
             webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
         if command.payload is not None:
             webhook.payload = command.payload
+        if "file_link_minutes" in keys:
+            webhook.file_link_minutes = _checked(lambda: domain.checked_minutes(command.file_link_minutes))
         if keys & {"url", "events"}:
             webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
         if "url" in keys:
@@ -140,7 +144,7 @@ def remove(session: Session, command: rpc.RemoveWebhook, now: datetime) -> rpc.C
     return outbox.once(session, rpc.REMOVE, command.request_id, decide)
 
 
-def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confirmation:
+def test(session: Session, command: rpc.TestWebhook, now: datetime, link_secret: str) -> rpc.Confirmation:
     """Queue one ``form.completed`` with the data of the newest one that still has any; it is tried once and not logged as an
     event."""
 
@@ -159,10 +163,9 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
         )
         if newest is None:
             raise ServiceError("invalid", "No completed submitter found to generate test payload")
-        data = json.loads(newest.body)["data"]
-        delivery = Delivery(**_delivery(webhook, newest, f"test_{uuid7()}", now))
+        delivery = Delivery(**_delivery(webhook, newest, f"test_{uuid7()}", now, link_secret))
         delivery.stream = delivery.message_id
-        delivery.body = _body("form.completed", now, domain.thin(data) if webhook.payload == "thin" else data)
+        delivery.body = _body("form.completed", now, json.loads(delivery.body or newest.body)["data"])
         delivery.test = True
         session.add(delivery)
         return rpc.Confirmation(message="Test webhook request has been queued")
@@ -172,7 +175,8 @@ def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confi
 
 def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.Delivery:
     """Try a delivery now, with the same id and the same bytes: one that has ended once more, one that waits before its time.
-    What is still to be told of the same submission or template before it comes first, and now, too."""
+    What is still to be told of the same submission or template before it comes first, and now, too. Raises ServiceError for an
+    event of a submission that was removed for good: other bytes would go out under an id that the receiver may know."""
 
     def decide() -> rpc.Delivery:
         delivery = session.scalar(
@@ -181,6 +185,9 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
         webhook = session.get(Webhook, command.webhook_id)
         if delivery is None or webhook is None or webhook.test != command.actor.test:
             raise not_found("Delivery")
+        if session.scalar(sa.select(Delivery.id).where(Delivery.id == delivery.id, Delivery.of_erased())) is not None:
+            reason = "is of a submission that was removed for good"
+            raise invalid(f"delivery_id {reason}", "delivery_id", reason)
         if delivery.outcome is not None:
             _lock_streams(session, [delivery.stream])
             delivery.retry(now)
@@ -192,16 +199,18 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
     return outbox.once(session, rpc.RESEND, command.request_id, decide)
 
 
-def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Replayed:
+def replay(session: Session, command: rpc.ReplayEvents, now: datetime, link_secret: str) -> rpc.Replayed:
     """Deliver logged events once more, REPLAYED_AT_ONCE at most: what was delivered or given up again, what is under way
     sooner, what the webhook was never told of for the first time. Each has the ``webhook-id`` that it has, or would have
-    had."""
+    had, and what was planned before has its bytes."""
 
     def decide() -> rpc.Replayed:
         webhook = _load(session, command.id, command.actor)
         if webhook.disabled_at is not None:
             raise invalid("The webhook is disabled. Name its url or events in a PUT to enable it.", "id", "is disabled")
         kinds = _checked(lambda: domain.kinds_of(command.kinds)) or webhook.events
+        if command.until is not None and command.until < command.since:
+            raise invalid("to must not be before from", "to", "must not be before from")
         _lock_log(session)  # what is appended meanwhile is planned by who appends it
         chosen = (
             sa.select(LoggedEvent)
@@ -219,23 +228,24 @@ def replay(session: Session, command: rpc.ReplayEvents, now: datetime) -> rpc.Re
         )
         events = list(session.scalars(chosen))
         more, events = len(events) > REPLAYED_AT_ONCE, events[:REPLAYED_AT_ONCE]
-        _deliver_again(session, webhook, events, now)
+        _deliver_again(session, webhook, events, now, link_secret)
         return rpc.Replayed(queued=len(events), next=events[-1].position if more else None)
 
     return outbox.once(session, rpc.REPLAY, command.request_id, decide)
 
 
-def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
+def record_event(session: Session, envelope: Envelope, now: datetime, link_secret: str) -> None:
     """Append a public event to the log and plan its deliveries: ``record_events`` of one."""
-    record_events(session, [envelope], now)
+    record_events(session, [envelope], now, link_secret)
 
 
-def record_events(session: Session, envelopes: Sequence[Envelope], now: datetime) -> None:
+def record_events(session: Session, envelopes: Sequence[Envelope], now: datetime, link_secret: str) -> None:
     """Append public events to the log and plan their deliveries, in the order of each subject's sequence.
 
     What is not the next event of its subject waits in ``arrivals``: its predecessor takes it along, or ``catch_up`` does.
     """
-    log = _Log(session, now)  # before the inbox, as who closes a gap does: they may be about the same events at once
+    # Before the inbox, as who closes a gap does: they may be about the same events at once.
+    log = _Log(session, now, link_secret)
     new = outbox.first_times(session, "event_log", [envelope.id for envelope in envelopes])
     if not new:
         return
@@ -253,7 +263,7 @@ def record_events(session: Session, envelopes: Sequence[Envelope], now: datetime
     log.write()
 
 
-def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime) -> CaughtUp:
+def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime, link_secret: str) -> CaughtUp:
     """Log what the owner of a subject says there is of it: in order, and nothing that was logged or dropped before.
 
     The owner's events are the truth. What it does not have is not waited for any longer. What waited and is not among them is
@@ -261,7 +271,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
     owner keeps, is.
     """
     caught_up = CaughtUp()
-    log = _Log(session, now)
+    log = _Log(session, now, link_secret)
     subject = session.get(SubjectHead, gap.subject)
     if subject is None or (subject.epoch, subject.last_sequence) != gap.head:
         return caught_up  # another one came in between
@@ -297,7 +307,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
     return caught_up
 
 
-def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> None:
+def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime, link_secret: str) -> None:
     """Forget a submission that was removed for good: its events keep their kind and time and nothing else, and what is still to
     be told of it is not. That it was removed is told, as the last of it."""
     if not outbox.first_time(session, "erase", envelope.id):
@@ -341,7 +351,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     # Not the submission's own subject: what is told of that is no business of this service.
     outbox.emit(session, EVENT_LOG_ERASED, confirmed, subject=f"erasure:{erased.submission_id}")
     if erased.public is not None:
-        record_event(session, envelope, now)
+        record_event(session, envelope, now, link_secret)
 
 
 def _forget_whole(session: Session, submission_id: int, now: datetime) -> None:
@@ -497,8 +507,9 @@ class _Log:
     """What a transaction appends to the log. Everyone who appends waits for its head, so that what is read afterwards is what
     there is. Rows are written together in the end (``write``): their number costs little, each statement a lot."""
 
-    def __init__(self, session: Session, now: datetime) -> None:
-        self._session, self._now = session, now
+    def __init__(self, session: Session, now: datetime, link_secret: str) -> None:
+        """``link_secret`` signs the links in what webhooks are sent."""
+        self._session, self._now, self._link_secret = session, now, link_secret
         self._head = _lock_log(session)
         self._webhooks = session.execute(_ENABLED).all()
         self._subjects: dict[str, SubjectHead] = {}
@@ -587,7 +598,7 @@ class _Log:
         """A delivery waits for an earlier one of its stream that is open, or that is planned before it here."""
         deliveries = []
         for webhook, event in self._planned:
-            delivery = _delivery(webhook, event, f"{event.event_id}.{webhook.id}", self._now)
+            delivery = _delivery(webhook, event, event.event_id, self._now, self._link_secret)
             deliveries.append({**delivery, "outcome": None, "traceparent": self._traces[event.event_id]})
         streams = list(dict.fromkeys(row["stream"] for row in sorted(deliveries, key=_by_stream)))
         for row in deliveries:
@@ -645,7 +656,7 @@ class _Log:
         )
 
 
-Receiver = Webhook | Row[int, list[str], str, bool]
+Receiver = Webhook | Row[int, list[str], str, int | None, bool]
 """A webhook, or of it what decides whether a delivery is made, and of what."""
 
 
@@ -687,7 +698,9 @@ def _number(envelope: Envelope) -> int:
     return envelope.sequence
 
 
-def _delivery(webhook: Receiver, event: LoggedEvent, message_id: str, now: datetime) -> dict[str, Any]:
+def _delivery(
+    webhook: Receiver, event: LoggedEvent, message_id: str, now: datetime, link_secret: str
+) -> dict[str, Any]:
     """The columns of a delivery that is due."""
     return {
         "webhook_id": webhook.id,
@@ -696,7 +709,7 @@ def _delivery(webhook: Receiver, event: LoggedEvent, message_id: str, now: datet
         "event_type": event.event_type,
         "message_id": message_id,
         "stream": f"{webhook.id}/{event.subject}",
-        "body": _thin_body(event) if webhook.payload == "thin" else None,
+        "body": _own_body(webhook, event, now, link_secret),
         "test": False,
         "state": "due",
         "next_attempt_at": now,
@@ -704,7 +717,9 @@ def _delivery(webhook: Receiver, event: LoggedEvent, message_id: str, now: datet
     }
 
 
-def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime) -> None:
+def _deliver_again(
+    session: Session, webhook: Webhook, events: Sequence[LoggedEvent], now: datetime, link_secret: str
+) -> None:
     """Make deliveries of these events open, each stream in the order of its positions, whatever was open in it before."""
     if not events:
         return
@@ -725,7 +740,7 @@ def _deliver_again(session: Session, webhook: Webhook, events: Sequence[LoggedEv
     for event in events:
         delivery = known.get(event.position)
         if delivery is None:
-            session.add(Delivery(**_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)))
+            session.add(Delivery(**_delivery(webhook, event, event.event_id, now, link_secret)))
         elif delivery.outcome is not None:
             delivery.outcome = None
             delivery.make_due(now)
@@ -776,7 +791,7 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
 # Compiled once: building a statement costs more than running it.
 _LOG_HEAD = for_update(sa.select(LogHead).where(LogHead.id == 1))
 _ENABLED = (
-    sa.select(Webhook.id, Webhook.events, Webhook.payload, Webhook.test)
+    sa.select(Webhook.id, Webhook.events, Webhook.payload, Webhook.file_link_minutes, Webhook.test)
     .where(Webhook.disabled_at.is_(None))
     .order_by(Webhook.id)
 )
@@ -891,8 +906,8 @@ def _load(session: Session, webhook_id: int, actor: Actor) -> Webhook:
 
 
 def _locked_webhook(session: Session, webhook_id: int) -> Webhook | None:
-    """Keeps others from changing it, but nobody from planning a delivery for it: who does has the log, and streams, which whoever
-    has the webhook may be about to wait for."""
+    """Keeps others from changing it, but nobody from planning a delivery for it: who does has the log, and streams, which
+    whoever has the webhook may be about to wait for."""
     chosen = sa.select(Webhook).where(Webhook.id == webhook_id)
     webhook: Webhook | None = session.scalar(chosen.with_for_update(key_share=True))
     return webhook
@@ -915,8 +930,17 @@ def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
     )
 
 
-def _thin_body(event: LoggedEvent) -> str:
-    return _body(event.event_type, event.recorded_at, domain.thin(json.loads(event.body)["data"]))
+def _own_body(webhook: Receiver, event: LoggedEvent, now: datetime, link_secret: str) -> str | None:
+    """What is sent to this webhook where that is not the event's own body: one that is thin, or has links that are good without
+    a key for a time, which begins now."""
+    if webhook.payload == "thin":
+        data = domain.thin(json.loads(event.body)["data"])
+    elif webhook.file_link_minutes is not None:
+        until = int(now.timestamp()) + webhook.file_link_minutes * 60
+        data = links.opened(json.loads(event.body)["data"], link_secret, event.subject, until)
+    else:
+        return None
+    return _body(event.event_type, event.recorded_at, data)
 
 
 def _describe(attempt: Attempt) -> str:

@@ -33,6 +33,9 @@ LONGEST_OVERLAP_HOURS = 7 * 24
 MOST_FORMER_SECRETS = 4
 """A signature for each is a header of some 250 bytes."""
 
+LONGEST_FILE_LINKS = 7 * 24 * 60
+"""Minutes. So long may links in events be good without a key at most."""
+
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")  # RFC 9110, 5.6.2
 _RESERVED = {
     "connection",
@@ -90,6 +93,13 @@ def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
     if len(value) > _MAX_HEADER_VALUE or not value.isascii() or not value.isprintable() or value != value.strip():
         raise Refused(f"secret.{name}", "must be printable ASCII of at most 4,096 characters, without blanks around it")
     return {name: value}
+
+
+def checked_minutes(minutes: int | None) -> int | None:
+    """How long links in events are good without a key. Refused when that is too short or too long."""
+    if minutes is not None and not 1 <= minutes <= LONGEST_FILE_LINKS:
+        raise Refused("file_link_minutes", f"must be from 1 to {LONGEST_FILE_LINKS}")
+    return minutes
 
 
 def still_valid(former: Iterable[FormerSecret], now: datetime) -> list[FormerSecret]:

@@ -39,10 +39,11 @@ TOO_LONG = timedelta(minutes=5)
 class Gaps(Loop):
     """Asks the owners of subjects whose events wait, soon and then later and later."""
 
-    def __init__(self, database: Database, bus: RpcClient) -> None:
+    def __init__(self, database: Database, bus: RpcClient, link_secret: str) -> None:
         super().__init__("event gaps")
         self._database = database
         self._bus = bus
+        self._link_secret = link_secret
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
 
@@ -77,7 +78,7 @@ class Gaps(Loop):
         except ServiceError as error:
             log.warning("gap.owner_away", subject=gap.subject, owner=gap.owner, reason=error.message)
             return False
-        caught_up = self._database.write(commands.catch_up, gap, history, now())
+        caught_up = self._database.write(commands.catch_up, gap, history, now(), self._link_secret)
         CLOSED.labels("asked").inc()
         CLOSED.labels("passed_over").inc(caught_up.passed_over)
         CLOSED.labels("of_another_life").inc(caught_up.of_another_life)

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
+from contracts.events import SUBMISSION_ERASED
 from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
@@ -24,8 +25,9 @@ _TEST = sa.text("test")
 class Webhook(Base):
     """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
     it is disabled as long as the gateway has not said who the admins are. ``former_secrets`` (each a FormerSecret) sign beside
-    ``signing_secret`` until their time is over. ``payload``: ``full`` or ``thin``. ``test``: it hears of test mode alone,
-    others of live mode alone."""
+    ``signing_secret`` until their time is over. ``payload``: ``full`` or ``thin``. ``file_link_minutes``: for
+    so long after an event was planned for it, the links in that are good without a key; None: never. ``test``: it hears of test
+    mode alone, others of live mode alone."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -37,6 +39,7 @@ class Webhook(Base):
     signing_secret: Mapped[str] = mapped_column(sa.Text)
     former_secrets: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
     payload: Mapped[str] = mapped_column(sa.Text, default="full", server_default="full")
+    file_link_minutes: Mapped[int | None] = mapped_column(sa.Integer)
     owner_email: Mapped[str] = mapped_column(sa.Text)
     failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -153,7 +156,8 @@ class Follower:
 
 
 class Delivery(DueRow, Traced, Base):
-    """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
+    """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt: the event's id, of a test one of
+    its own. (What was planned by versions before has the event's id, a dot and the webhook's.)
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one
     has the state ``waiting``. ``body`` is what is sent where that is not the event's. ``outcome`` is None while it is under
@@ -168,7 +172,7 @@ class Delivery(DueRow, Traced, Base):
     position: Mapped[int] = mapped_column(BigId)
     event_id: Mapped[str] = mapped_column(sa.Text)
     event_type: Mapped[str] = mapped_column(sa.Text)
-    message_id: Mapped[str] = mapped_column(sa.Text, unique=True)
+    message_id: Mapped[str] = mapped_column(sa.Text)
     stream: Mapped[str] = mapped_column(sa.Text)
     body: Mapped[str | None] = mapped_column(sa.Text)
     test: Mapped[bool] = mapped_column(sa.Boolean)
@@ -183,7 +187,17 @@ class Delivery(DueRow, Traced, Base):
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:
         """Those whose schedule came to its end. Cancelled ones were nobody's any more: their webhook's owner resends them."""
-        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False))
+        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False), sa.not_(cls.of_erased()))
+
+    @classmethod
+    def of_erased(cls) -> sa.ColumnElement[bool]:
+        """Those of a submission that was removed for good, but for the one that says so: of their events nothing is left."""
+        return sa.exists().where(
+            LoggedEvent.position == cls.position,
+            LoggedEvent.event_type != SUBMISSION_ERASED.type,
+            SubjectHead.subject == LoggedEvent.subject,
+            SubjectHead.erased,
+        )
 
     def retry(self, at: datetime) -> None:
         """As a resend by the API: the same id and the same bytes. It waits for an earlier one of its stream that is open."""
@@ -200,6 +214,7 @@ class Delivery(DueRow, Traced, Base):
         sa.CheckConstraint("outcome IN ('delivered', 'exhausted', 'cancelled')", name="outcome"),
         sa.Index("ix_deliveries_stream", "stream", "position"),
         sa.Index("ix_deliveries_webhook", "webhook_id", "id"),
+        sa.Index("ix_deliveries_message", "webhook_id", "message_id", unique=True),
         sa.Index("ix_deliveries_due", "state", "next_attempt_at"),
         # For the choice of what comes next (contracts/runtime/data/lanes.py).
         sa.Index("ix_deliveries_lane", "webhook_id", "next_attempt_at", "id", sqlite_where=_DUE, postgresql_where=_DUE),

@@ -255,6 +255,7 @@ def public_webhook(row: Webhook, now: datetime) -> PublicWebhook:
         signing_secret=row.signing_secret,
         former_signing_secrets=domain.still_valid(map(FormerSecret.model_validate, row.former_secrets), now),
         payload=row.payload,
+        file_link_minutes=row.file_link_minutes,
         disabled_at=row.disabled_at,
         test=row.test,
         created_at=row.created_at,
@@ -300,7 +301,9 @@ def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
     """As the submissions and templates themselves are seen now (decisions: 'shared' templates): an editor has the events of
     their own templates and of what they created, and those of a shared template itself; a viewer has all events of shared
     templates. Unsharing a template takes its events away, too. A test key has the events of test mode, a live one all
-    others."""
+    others; one that is limited to folders has none, since an event does not know in which one its template is."""
+    if actor.folders is not None:
+        return [sa.false()]
     of_mode: list[sa.ColumnElement[bool]] = [LoggedEvent.test.is_(actor.test)]
     if actor.role is Role.ADMIN:
         return of_mode

@@ -61,7 +61,7 @@ class WebhooksService:
 
     @handles(rpc.TEST)
     def test(self, request: rpc.TestWebhook) -> rpc.Confirmation:
-        return self.context.database.write(commands.test, request, now())
+        return self.context.database.write(commands.test, request, now(), self.link_secret)
 
     @handles(rpc.EVENTS)
     def events(self, request: rpc.ListEvents) -> rpc.EventPage:
@@ -85,7 +85,7 @@ class WebhooksService:
 
     @handles(rpc.REPLAY)
     def replay(self, request: rpc.ReplayEvents) -> rpc.Replayed:
-        return self.context.database.write(commands.replay, request, now())
+        return self.context.database.write(commands.replay, request, now(), self.link_secret)
 
     @handles(rpc.REPLACE_SECRET)
     def replace_secret(self, request: rpc.ReplaceSecret) -> Webhook:
@@ -101,11 +101,11 @@ class WebhooksService:
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
-        self.context.database.write(commands.erase, envelope, data, now())
+        self.context.database.write(commands.erase, envelope, data, now(), self.link_secret)
 
     @subscribes(ERASURE_ASKED)
     def on_erasure_asked(self, envelope: Envelope, data: Erased) -> None:
-        self.context.database.write(commands.erase, envelope, data, now())
+        self.context.database.write(commands.erase, envelope, data, now(), self.link_secret)
 
     @subscribes(TEST_MODE_WIPED)
     def on_test_mode_wiped(self, envelope: Envelope, data: TestModeWiped) -> None:
@@ -115,6 +115,11 @@ class WebhooksService:
     def on_admins_changed(self, envelope: Envelope, data: Admins) -> None:
         self.context.database.write(commands.keep_admins, envelope.id, data)
 
+    @property
+    def link_secret(self) -> str:
+        """Signs links to files in what receivers are sent."""
+        return self.context.settings.link_secret.get_secret_value()
+
     def _check(self, url: str) -> None:
         try:
             Outbound.configured(self.context.settings).check(url)
@@ -123,7 +128,8 @@ class WebhooksService:
 
 
 def _log_events(envelopes: Sequence[Envelope]) -> None:
-    WebhooksService.context.database.write(commands.record_events, envelopes, now())
+    context = WebhooksService.context
+    context.database.write(commands.record_events, envelopes, now(), context.settings.link_secret.get_secret_value())
 
 
 def _logging(event: Event) -> Callable[[WebhooksService, Envelope, PublicData], None]:

@@ -95,6 +95,10 @@ def provide(release: str, mirror: str | None) -> Path:
              release, folder, mirror, f"/usr/share/debootstrap/scripts/{system.script}"],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        if system.of == UBUNTU:  # what every installation of it has
+            words = system.components.replace(",", " ")
+            lines = [f"deb {mirror} {pocket} {words}\n" for pocket in (release, f"{release}-updates")]
+            (folder / "etc/apt/sources.list").write_text("".join(lines))
         (folder / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")  # it need not outlive a power cut
         (folder / "made").touch()
     for name in ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt", "/root/.npmrc"):

@@ -127,7 +127,7 @@ def plan(database: Database, webhook: int, subjects: int, events: int, *, tag: s
             {
                 **event,
                 "webhook_id": webhook,
-                "message_id": f"{tag}-{number}.{webhook}",
+                "message_id": f"{tag}-{number}",
                 "stream": f"{webhook}/{tag}:{subject}",
                 "test": False,
                 "state": "due" if sequence == 1 else "waiting",

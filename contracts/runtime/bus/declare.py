@@ -97,8 +97,9 @@ def _waiting(connection: pika.BlockingConnection, queue: str) -> int | None:
 
 
 def is_on_lost_node(closed: ChannelClosedByBroker) -> bool:
-    """Tell if the broker refuses because the queue's only node is down; otherwise there is no such queue."""
-    return "is down or inaccessible" in closed.reply_text
+    """Tell if the broker refuses because the queue's only node is down, in the words of RabbitMQ 3 or 4; otherwise there is no
+    such queue."""
+    return any(words in closed.reply_text for words in ("is down or inaccessible", "due to timeout"))
 
 
 def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:

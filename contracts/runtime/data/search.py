@@ -126,11 +126,11 @@ def require_trigrams(connection: Any) -> None:
         raise NoTrigrams("unavailable", f"{_MISSING} ({str(error.orig).partition(chr(10))[0]})") from error
 
 
-def build_index(op: Any, name: str, table: str, definition: str) -> None:
+def build_index(op: Any, name: str, table: str, definition: str, *, unique: bool = False) -> None:
     """PostgreSQL: without keeping writers out. What an interrupted build left behind (an invalid index) goes first."""
     with op.get_context().autocommit_block():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        op.execute(f"CREATE INDEX CONCURRENTLY {name} ON {table} {definition}")
+        op.execute(f"CREATE {'UNIQUE ' if unique else ''}INDEX CONCURRENTLY {name} ON {table} {definition}")
 
 
 def drop_index(op: Any, name: str) -> None:

@@ -74,7 +74,7 @@ class Together(Generic[T]):
             if parts[0].apart:
                 log.warning("together.one_by_one", parts=len(parts), exc_info=error)
         except BaseException:
-            # Whoever writes is being ended, as when a worker is not drained in time. What the others want is not written by that.
+            # Whoever writes is being ended, as when a worker is not drained in time: what the others want is not written.
             for part in parts:
                 part.apart = True
             raise

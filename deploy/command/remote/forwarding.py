@@ -16,8 +16,6 @@ from itertools import pairwise
 from typing import Any
 
 USER_AGENT = "Countersign-Webhooks/1"
-LISTENER = "0"
-"""Stands in ``webhook-id`` where a webhook's id stands otherwise; none has this one."""
 
 PAUSES = (1.0, 2.0, 5.0, 10.0, 15.0)
 """Seconds until a receiver is asked again after so many failures; the last one from then on. A webhook's schedule is for
@@ -39,11 +37,6 @@ class Event:
     timestamp: str
     about: str
     body: bytes
-
-    @property
-    def message_id(self) -> str:
-        """The header ``webhook-id``."""
-        return f"{self.id}.{LISTENER}"
 
 
 def event_of(row: Mapping[str, Any]) -> Event:
@@ -140,12 +133,12 @@ def key_of(secret: str) -> bytes:
 def headers_of(event: Event, secret: str, more: Mapping[str, str], moment: datetime) -> dict[str, str]:
     """The headers of an attempt that is made now, as a webhook's delivery has them."""
     at = str(int(moment.timestamp()))
-    digest = hmac.digest(key_of(secret), f"{event.message_id}.{at}.".encode() + event.body, hashlib.sha256)
+    digest = hmac.digest(key_of(secret), f"{event.id}.{at}.".encode() + event.body, hashlib.sha256)
     return {
         **more,
         "User-Agent": USER_AGENT,
         "Content-Type": "application/json",
-        "webhook-id": event.message_id,
+        "webhook-id": event.id,
         "webhook-timestamp": at,
         "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
     }

@@ -152,7 +152,7 @@ class Log:
                 "sequence": event.sequence,
                 "id": event.id,
                 "event_type": event.kind,
-                "webhook_id": event.message_id,
+                "webhook_id": event.id,
             }
             told |= {"at": attempt.at.isoformat(), "status": attempt.status, "error": attempt.error}
             self._line({**told, "duration_ms": attempt.milliseconds, "taken": verdict.taken})

@@ -8,7 +8,7 @@ decide, by the Actor.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -73,7 +73,7 @@ class Authenticator:
 
     def reads_files(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
-        scope that reads."""
+        scope that reads, or limited to folders: whose file it is does not stand in the link."""
         try:
             _, key = self.caller_now(api_key)
         except ServiceError as error:
@@ -81,6 +81,7 @@ class Authenticator:
                 raise
             return False
         rights.check_scope(key.rights, frozenset({Scope.READ}))
+        rights.check_folders(key.rights, allowed=False)
         return True
 
     def _looked_up(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
@@ -104,7 +105,13 @@ class Authenticator:
         # Whoever has a signer's link signs: a key that cannot send is given none.
         may_act = Scope.SEND in known.rights.scopes
         return known.actor.model_copy(
-            update={"ip": ip, "key_id": key.id, "may_act": may_act, "test": known.rights.test}
+            update={
+                "ip": ip,
+                "key_id": key.id,
+                "may_act": may_act,
+                "test": known.rights.test,
+                "folders": None if known.rights.folders is None else list(known.rights.folders),
+            }
         ), key
 
 
@@ -113,11 +120,13 @@ def security_map(
     roles: Mapping[str, frozenset[Role]],
     scopes: Mapping[str, frozenset[Scope]],
     modes: Mapping[str, Mode | None],
+    by_folder: Container[str],
     trusted: Sequence[Network],
 ) -> dict[str, type[ApiKeySecurityHandler]]:
     """For Connexion's ``security_map``: authenticates, checks role and scope, leaves actor and key in the exchange. By the id
     of an operation, ``roles`` are those that may call it, ``scopes`` those of which the key needs one, and ``modes`` whether it
-    is for live or test keys alone; ``trusted`` proxies may say where a call came from."""
+    is for live or test keys alone; ``by_folder`` are the operations that keys of folders may call; ``trusted`` proxies may say
+    where a call came from."""
 
     class Handler(ApiKeySecurityHandler):  # type: ignore[misc]
         def get_fn(self, _scheme: Any, _scopes: Any) -> Callable[[ConnexionRequest], Awaitable[dict[str, Any]]]:
@@ -140,6 +149,7 @@ def security_map(
             needed = scopes.get(exchange.operation, frozenset()) if exchange.scopes is None else exchange.scopes
             rights.check_scope(key.rights, needed)
             rights.check_mode(key.rights, modes.get(exchange.operation))
+            rights.check_folders(key.rights, allowed=exchange.operation in by_folder)
 
         exchange.check_again = check
         await check()

@@ -71,6 +71,16 @@ def create_user(
     return public_user(user)
 
 
+def locked_user(session: Session, user_id: int) -> dict[str, Any]:
+    """Return the active user as the API shows them; nobody else changes them until the transaction ends."""
+    return public_user(_locked(session, user_id)[0])
+
+
+def lock_account(session: Session) -> None:
+    """Have nobody else change the account settings until the transaction ends."""
+    session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+
+
 def update_user(session: Session, user_id: int, changes: dict[str, Any], now: datetime) -> dict[str, Any]:
     """Change what is in ``changes``: ``email``, ``first_name``, ``last_name``, ``role``, ``password_hash``."""
     user, state = _locked(session, user_id)
@@ -110,6 +120,7 @@ def create_key(
 ) -> dict[str, Any]:
     """Give a user a key beside the first one, with no more rights than those of the key that asks."""
     rights.check_expiry(given.expires_at, now)
+    rights.check_scopes_of_folders(given)
     rights.check_giving(_rights_now(session, by, now), given)
     user, _ = _locked(session, user_id)
     if sum(not key_rows.is_first(row) for row in key_rows.of_user(session, user)) >= MOST_KEYS:
@@ -126,9 +137,10 @@ def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, n
     if after.expires_at != before.expires_at:
         rights.check_expiry(after.expires_at, now)
     rights.check_limiting(before, after, first=key_rows.is_first(row))
+    rights.check_scopes_of_folders(after)
     _check_one_is_left(session, row, after)
     row.name = change.name or row.name
-    row.scopes, row.expires_at = rights.stored(after), after.expires_at
+    row.scopes, row.folders, row.expires_at = rights.stored(after), key_rows.stored_folders(after), after.expires_at
     session.add(row)
     session.flush()
     return key_rows.shown(row)

@@ -23,7 +23,12 @@ FIRST = "First key"
 
 def rights(row: ApiKeyRow) -> Rights:
     """What the key of a row may do."""
-    return WHOLE if is_first(row) else read_stored(row.scopes, row.expires_at)
+    return WHOLE if is_first(row) else read_stored(row.scopes, row.expires_at, row.folders)
+
+
+def stored_folders(given: Rights) -> list[str] | None:
+    """The folders of a key as they are stored."""
+    return None if given.folders is None else list(given.folders)
 
 
 def is_first(row: ApiKeyRow) -> bool:
@@ -48,6 +53,7 @@ def shown(row: ApiKeyRow) -> dict[str, Any]:
         "id": row.id,
         "name": row.name,
         "scopes": in_words(has.scopes),
+        "folders": stored_folders(has),
         "expires_at": iso(has.expires_at) if has.expires_at else None,
         "last_used_at": iso(row.last_used_at) if row.last_used_at else None,
         "created_at": iso(row.created_at) if row.created_at else None,
@@ -80,6 +86,7 @@ def add(session: Session, user: User, key_hash: str, name: str, given: Rights, n
         first_hash=user.api_key_hash,
         name=name,
         scopes=stored(given),
+        folders=stored_folders(given),
         expires_at=given.expires_at,
         created_at=now,
     )

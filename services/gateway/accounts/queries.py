@@ -1,5 +1,6 @@
 """Reads: users as the API shows them, their keys, the user of a key, the account settings."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -77,11 +78,11 @@ class KnownKey:
 _HASH = sa.bindparam("key_hash", type_=sa.Text())
 _ACTOR = (User.id, User.role, User.email, User.first_name, User.last_name)
 KEY_BY_HASH = (
-    sa.select(ApiKeyRow.id, *_ACTOR, ApiKeyRow.scopes, ApiKeyRow.expires_at, ApiKeyRow.last_used_at)
+    sa.select(ApiKeyRow.id, *_ACTOR, ApiKeyRow.scopes, ApiKeyRow.folders, ApiKeyRow.expires_at, ApiKeyRow.last_used_at)
     .join(User, sa.and_(User.id == ApiKeyRow.user_id, User.api_key_hash == ApiKeyRow.first_hash))
     .where(ApiKeyRow.key_hash == _HASH, ApiKeyRow.key_hash != ApiKeyRow.first_hash, User.archived_at.is_(None))
 ).union_all(
-    sa.select(ApiKeyRow.id, *_ACTOR, sa.null(), sa.null(), ApiKeyRow.last_used_at)
+    sa.select(ApiKeyRow.id, *_ACTOR, sa.null(), sa.null(), sa.null(), ApiKeyRow.last_used_at)
     .outerjoin(ApiKeyRow, ApiKeyRow.key_hash == User.api_key_hash)
     .where(User.api_key_hash == _HASH, User.archived_at.is_(None))
 )
@@ -125,15 +126,20 @@ def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: st
 
 def as_known(*row: Any) -> KnownKey:
     """A key of the columns of ``KEY_BY_HASH``, also as SQLite itself gives them."""
-    key_id, *of_user, scopes, expires_at, last_used_at = row
+    key_id, *of_user, scopes, folders, expires_at, last_used_at = row
     first = scopes is None
     return KnownKey(
         key_id,
         as_actor(*of_user),
-        WHOLE if first else read_stored(scopes, _moment(expires_at)),
+        WHOLE if first else read_stored(scopes, _moment(expires_at), _names(folders)),
         _moment(last_used_at),
         first,
     )
+
+
+def _names(stored: list[str] | str | None) -> list[str] | None:
+    names: list[str] | None = json.loads(stored) if isinstance(stored, str) else stored
+    return names
 
 
 def _moment(stored: datetime | str | None) -> datetime | None:
@@ -187,11 +193,11 @@ def has_admin(session: Session) -> bool:
 
 
 def public_user(user: User) -> dict[str, Any]:
-    """A user as the API shows it (specification 2.1)."""
+    """A user as the API shows it (specification 2.1). A name that is not known is null, as where other records name them."""
     return {
         "id": user.id,
         "email": user.email,
-        "first_name": user.first_name,
+        "first_name": user.first_name or None,
         "last_name": user.last_name,
         "role": user.role,
         "created_at": iso(user.created_at),

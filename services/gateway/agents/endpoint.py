@@ -21,6 +21,7 @@ from services.gateway.agents.sessions import Sessions, named
 from services.gateway.api.requests import repeats
 from services.gateway.http import errors
 from services.gateway.http.client_address import Network
+from services.gateway.http.edge import METHODS_OF_AGENTS
 from services.gateway.http.exchange import exchange_of
 from services.gateway.http.openapi.validation import read_body
 from services.gateway.pages.answering.pace import Pace
@@ -54,11 +55,13 @@ class Endpoint:
         try:
             self._check_origin(scope)
             if scope["method"] != "POST":
-                raise ServiceError("method_not_allowed", "Method not allowed")
+                raise errors.MethodNotAllowed(METHODS_OF_AGENTS)
             api_key = api_key_of(scope) or _bearer(scope)
             actor, key = await self._authenticator.caller(api_key, address(scope, self._trusted))
             exchange.actor, exchange.key = actor, key
             self._pace.count(f"{repeats.of_user(actor.user_id)}/{key.id}")
+            if not _is_json(scope):
+                raise ServiceError("unsupported_media_type", "Send the message as application/json.")
             body = await read_body(receive)
             agent, begins = self._introduced(scope, body, key.id)
         except ServiceError as error:
@@ -108,6 +111,11 @@ class Endpoint:
 def _origin(base_url: str) -> str:
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_json(scope: Any) -> bool:
+    media_type = (_header(scope, b"content-type") or "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"
 
 
 def _bearer(scope: Any) -> str:
@@ -161,7 +169,5 @@ async def _refuse(send: Any, error: ServiceError, request_id: str) -> None:
     headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="Countersign"'))
-    if status == 405:
-        headers.append((b"allow", b"POST, OPTIONS"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -32,6 +32,9 @@ IF_UNCHANGED = {
     "submitters.update": "submitters.get",
     "webhooks.update": "webhooks.get",
     "webhooks.remove": "webhooks.get",
+    "users.update": "users.get",
+    "users.remove": "users.get",
+    "account.update": "account.get",
 }
 """Operations that take ``If-Match``, with the one that answers the record and its entity tag."""
 

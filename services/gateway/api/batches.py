@@ -13,7 +13,7 @@ from contracts.rpc import templates
 from contracts.rpc.submissions import api as submissions_rpc
 from contracts.rpc.submissions import batches as rpc
 from contracts.rpc.submissions.batches import BatchRowDraft, RowProblem
-from contracts.types import Template
+from contracts.types import Account, Template
 from services.gateway.accounts.providers import Providers
 from services.gateway.api.requests import files, repeats
 from services.gateway.api.requests.batches import uploads
@@ -128,7 +128,7 @@ async def _understood(context: GatewayContext, exchange: Exchange, upload: Uploa
     template_id = settings["template_id"]
     template = Template.model_validate(await context.ask(templates.GET, exchange, id=template_id))
     account, configured = await context.account_and_providers()
-    common = draft({**settings, "submitters": []})
+    common = draft({**settings, "submitters": []}, account)
     del common["submitters"]
     common |= _wishes(context, exchange, settings, configured, "settings.")
     read = await context.in_thread(read_rows, upload.rows, upload.kind, Roles.of(template), template_id, schemas)
@@ -206,13 +206,15 @@ def _settings(exchange: Exchange, upload: Upload, schema: BodySchema) -> dict[st
 def _write_drafts(context: GatewayContext, exchange: Exchange, batch: _Batch, configured: Providers) -> None:
     for row in batch.rows.fine():
         try:
-            batch.drafts.append(_draft(context, exchange, row, configured))
+            batch.drafts.append(_draft(context, exchange, row, batch.settings.account, configured))
         except ServiceError as refused:
             batch.rows.fault(row, refused)
 
 
-def _draft(context: GatewayContext, exchange: Exchange, row: Row, configured: Providers) -> BatchRowDraft:
-    own = draft(row.body)
+def _draft(
+    context: GatewayContext, exchange: Exchange, row: Row, account: Account, configured: Providers
+) -> BatchRowDraft:
+    own = draft(row.body, account)
     if "certsign" in row.body or "dutystamp" in row.body:
         asked = _wishes(context, exchange, row.body, configured, "")
         own |= {name: wish for name, wish in asked.items() if name in row.body}

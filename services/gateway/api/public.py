@@ -68,7 +68,7 @@ Object.values(spec.components.parameters).forEach(tell);
 for (const methods of Object.values(spec.paths))
   for (const operation of Object.values(methods)) (operation.parameters || []).forEach(tell);
 SwaggerUIBundle({spec, dom_id: "#reader", deepLinking: true, persistAuthorization: false, validatorUrl: null, filter: true,
-  defaultModelsExpandDepth: 0, docExpansion: "list", tryItOutEnabled: true, displayRequestDuration: true});"""
+  defaultModelsExpandDepth: 0, docExpansion: "list", displayRequestDuration: true});"""
 
 
 class Health:

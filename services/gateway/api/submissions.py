@@ -10,6 +10,7 @@ from contracts.evidence.statements import SIGNATURE
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.submissions import erasures
+from contracts.types import Account
 from services.gateway.accounts import providers
 from services.gateway.accounts.providers import Providers
 from services.gateway.api.requests import bulk, files
@@ -76,7 +77,7 @@ async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: 
     for index, body in enumerate(bodies):
         path = f"submissions[{index}]." if "dutystamp" in own_keys[index] else ""
         asked = wishes(context, configured, exchange, body, path)
-        drafts.append({"account": account, **asked, **draft(body)})
+        drafts.append({"account": account, **asked, **draft(body, account)})
     return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
 
@@ -130,7 +131,7 @@ async def draft_of(context: GatewayContext, exchange: Exchange, **instead: Any) 
     has."""
     body = {**exchange.body, **instead}
     account, configured = await context.account_and_providers()
-    return {"account": account, **wishes(context, configured, exchange, body), **draft(body)}
+    return {"account": account, **wishes(context, configured, exchange, body), **draft(body, account)}
 
 
 def wishes(
@@ -150,13 +151,13 @@ def wishes(
     }
 
 
-def draft(body: dict[str, Any]) -> dict[str, Any]:
-    """Return what the body says of a new submission itself."""
+def draft(body: dict[str, Any], account: Account) -> dict[str, Any]:
+    """Return what the body says of a new submission itself. A time without a zone is of the account's."""
     more = pick(body, *rpc.SubmissionOptions.model_fields)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
-        more["expire_at"] = parse_moment(body["expire_at"])
+        more["expire_at"] = parse_moment(body["expire_at"], account.time_zone)
     return {"submitters": [_submitter(entry) for entry in body["submitters"]], **more}
 
 
@@ -170,7 +171,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     if "archived" not in changes and "archived_at" in exchange.body:
         changes["archived"] = exchange.body["archived_at"]
     if changes.get("expire_at"):
-        changes["expire_at"] = parse_moment(changes["expire_at"])
+        changes["expire_at"] = parse_moment(changes["expire_at"], (await context.account()).time_zone)
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
 
 

@@ -8,6 +8,8 @@ from services.gateway.api.requests.context import GatewayContext
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange
 
+_SETTINGS = ("url", "events", "secret", "payload", "file_link_minutes")
+
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.LIST, exchange, **exchange.arguments)
@@ -18,12 +20,11 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    return await context.ask(rpc.CREATE, exchange, **pick(exchange.body, "url", "events", "secret", "payload"))
+    return await context.ask(rpc.CREATE, exchange, **pick(exchange.body, *_SETTINGS))
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    changes = pick(exchange.body, "url", "events", "secret", "payload")
-    return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
+    return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **pick(exchange.body, *_SETTINGS))
 
 
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:

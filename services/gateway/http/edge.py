@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from prometheus_client import Gauge, Histogram
@@ -13,6 +13,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe, tracing
 from services.gateway.http import errors
 from services.gateway.http.answers.cross_origin import CrossOrigin
+from services.gateway.http.answers.deprecation import Headers
 from services.gateway.http.answers.entity_tags import Tagged
 from services.gateway.http.answers.problem_documents import ProblemDocuments
 from services.gateway.http.encodings import Encoding
@@ -30,6 +31,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 API = "/api"
 AGENTS = "/mcp"
 """Where agents are answered."""
+METHODS_OF_AGENTS = ("POST", "OPTIONS")
 API_VERSION = "2026-11-29"
 """The day since which the interface is as it is: ``docs/api-versions.md`` says what has changed with each."""
 TAGGED_ENDPOINTS = frozenset(f"{prefix}/{name}.json" for prefix in ("", API) for name in ("openapi", "openapi-3.1"))
@@ -42,6 +44,7 @@ TABLE_PATHS = frozenset({"/api/submissions/batch"})
 DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", "status"])
 IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
 
+_OF_ENDPOINTS = ("GET", "HEAD", "OPTIONS")
 _LONGEST_PATH = 2000
 _SERVER_ERROR = 500
 _SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
@@ -66,9 +69,11 @@ class Edge:
         methods: Callable[[str], list[str]],
         agents: Application | None = None,
         routes: Mapping[str, str] | None = None,
+        deprecated: Mapping[str, Headers] | None = None,
     ) -> None:
         """``methods`` tells which ones a path of the API has; ``agents`` is what answers them; ``routes`` has the path of each
-        operation, with names for what is different each time."""
+        operation, with names for what is different each time; ``deprecated`` has what answers of those operations say that
+        are."""
         self._settings = settings
         self._endpoints = endpoints
         self._pages = pages
@@ -77,6 +82,7 @@ class Edge:
         self._methods = methods
         self._agents = agents
         self._routes = routes or {}
+        self._deprecated = deprecated or {}
         self._cross_origin = CrossOrigin(settings.cors_origin_list) if settings.cors_origin_list else None
         self._in_flight = _Memory(settings.max_bodies_in_flight)
         # What needs no key gets half, so that strangers cannot keep the callers out.
@@ -105,7 +111,12 @@ class Edge:
         exchange = exchange_of(scope)
         is_page = self._is_page(scope["path"])
         common = self._common if is_page else self._common_of_api
-        written = _Written(send, (b"x-request-id", exchange.request_id.encode()), common)
+        written = _Written(
+            send,
+            (b"x-request-id", exchange.request_id.encode()),
+            common,
+            lambda: self._deprecated.get(exchange.operation, ()),
+        )
         outside = written.send
         if self._cross_origin is not None and not is_page:
             outside = self._cross_origin.sending(outside, scope)
@@ -159,11 +170,7 @@ class Edge:
         if not scope["query_string"].isascii():
             raise ServiceError("bad_request", "The query string is not valid.")
         if (endpoint := self._endpoints.get("/docs" if path.startswith("/docs/") else path)) is not None:
-            if scope["method"] not in ("GET", "HEAD"):
-                raise ServiceError("method_not_allowed", "Method not allowed")
-            if path in TAGGED_ENDPOINTS:
-                send = Tagged(send, scope["headers"]).send
-            await endpoint(scope, body.receive, send)
+            await self._answer_endpoint(endpoint, scope, body, send)
         elif path == AGENTS and self._agents is not None:
             await self._answer_agents(self._agents, scope, body, send)
         elif self._is_page(path):
@@ -183,9 +190,19 @@ class Edge:
                 send = Tagged(send, scope["headers"]).send
             await self._api(scope, body.receive, send)
 
+    async def _answer_endpoint(self, endpoint: Application, scope: Scope, body: "_Body", send: Send) -> None:
+        if scope["method"] == "OPTIONS":
+            await self._answer_options(scope, body, send, _OF_ENDPOINTS)
+            return
+        if scope["method"] not in _OF_ENDPOINTS:
+            raise errors.MethodNotAllowed(_OF_ENDPOINTS)
+        if scope["path"] in TAGGED_ENDPOINTS:
+            send = Tagged(send, scope["headers"]).send
+        await endpoint(scope, body.receive, send)
+
     async def _answer_agents(self, agents: Application, scope: Scope, body: "_Body", send: Send) -> None:
         if scope["method"] == "OPTIONS":
-            await self._answer_options(scope, body, send, ["POST", "OPTIONS"])
+            await self._answer_options(scope, body, send, METHODS_OF_AGENTS)
             return
         body.limit, body.memory = MEGABYTE, self._of_strangers
         body.check()
@@ -298,12 +315,19 @@ class _Body:
 
 
 class _Written:
-    """Passes the answer on with the headers that every answer has."""
+    """Passes the answer on with the headers that every answer has, and those ``of_operation``, which is known by then."""
 
-    def __init__(self, send: Send, request_id: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+    def __init__(
+        self,
+        send: Send,
+        request_id: tuple[bytes, bytes],
+        common: Headers,
+        of_operation: Callable[[], Iterable[tuple[bytes, bytes]]],
+    ) -> None:
         self._send = send
         self._request_id = request_id
         self._common = common
+        self._of_operation = of_operation
         self.status = 0
         self.bytes = 0
         self.began = 0.0
@@ -314,7 +338,7 @@ class _Written:
             self.began = time.perf_counter()
             headers = list(message.get("headers", ()))
             names = {name.lower() for name, _ in headers}
-            headers.append(self._request_id)
+            headers += [self._request_id, *self._of_operation()]
             headers.extend(header for header in self._common if header[0] not in names)
             message["headers"] = headers
         else:

@@ -18,6 +18,7 @@ from services.gateway.http.connexion_import import (
     UnsupportedMediaTypeProblem,
 )
 from services.gateway.http.exchange import exchange_of
+from services.gateway.http.openapi import ignored_keys
 
 log = observe.logger(__name__)
 
@@ -35,6 +36,14 @@ _HTTP = {
 }
 
 
+class MethodNotAllowed(ServiceError):
+    """The refusal of a method, which names those that the path has (RFC 9110, 15.5.6)."""
+
+    def __init__(self, methods: Sequence[str]) -> None:
+        super().__init__("method_not_allowed", "Method not allowed")
+        self.methods = methods
+
+
 def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) -> None:
     """Have Connexion answer every error of ours, of its own and of Starlette's like this.
 
@@ -42,9 +51,11 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
     """
 
     async def handler(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
-        status, headers, body = answer(as_service_error(error), exchange_of(request.scope).request_id)
-        if status == 405:
-            headers["Allow"] = ", ".join(methods(request.scope["path"]))
+        exchange, refusal = exchange_of(request.scope), as_service_error(error)
+        if refusal.code == "method_not_allowed":
+            refusal = MethodNotAllowed(methods(request.scope["path"]))
+        status, headers, body = answer(refusal, exchange.request_id)
+        headers |= ignored_keys.header(exchange.ignored)
         return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)
 
     for kind in (ServiceError, ProblemException, HTTPException, Exception):
@@ -75,6 +86,8 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
     status = _STATUS.get(error.code, error.status)
     body: dict[str, Any] = {"error": _one_line(error.message), "code": error.code}
     headers = {}
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = ", ".join(error.methods)
     details = error.details or ([{}] if status == 422 else [])
     if details:  # a refusal that is about no single field has its reason there all the same
         body["details"] = [detail if "reason" in detail else {**detail, "reason": body["error"]} for detail in details]

@@ -207,6 +207,10 @@ def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticF
         }
 
 
+_AS_THE_API = {404: "Not found", 405: "Method not allowed"}
+"""Sentences in place of those that Flask's library has for browsers."""
+
+
 def _errors(app: flask.Flask) -> None:
     @app.errorhandler(ServiceError)
     def refused(error: ServiceError) -> flask.Response:
@@ -220,7 +224,9 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> flask.Response:
         status = error.code or 500
-        answer = _error(status, _CODES.get(status, "bad_request"), error.description or error.name)
+        answer = _error(
+            status, _CODES.get(status, "bad_request"), _AS_THE_API.get(status) or error.description or error.name
+        )
         for name, value in error.get_headers():
             if name == "Allow":
                 answer.headers[name] = value

@@ -46,7 +46,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
             of_template = link.fields_of is not None and link.fields_of.service == "templates"
             width = nearest_width(query.get("width"))
             answer = picture(context, file_, _page(link), width, boxes, keep=of_template)
-        if link.expires_at is not None:
+        if link.expires_at is not None and not link.expired(clock.now()):
             # Whoever has the link may read the file, so a script on another site that was given it may too.
             answer.headers["Access-Control-Allow-Origin"] = "*"
         return file_headers(answer)
@@ -85,7 +85,7 @@ def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLi
     """Read the token, if its bearer, who must be the ``holder`` that it was made for, may have the file.
 
     A link in an event's body never expires, because such a body never changes; it is worth nothing without an API key
-    that reads.
+    that reads. Where a webhook has them open for a time, that is so afterwards.
     """
     try:
         link = links.read(context.settings.link_secret.get_secret_value(), token, holder)
@@ -93,8 +93,11 @@ def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLi
         raise not_found("File") from None
     if not is_key(link.key):
         raise not_found("File")
-    if link.expired(clock.now()):
+    expired = link.expired(clock.now())
+    if expired and not link.key_after:
         raise ServiceError("forbidden", "This link has expired.")
-    if link.expires_at is None and not context.authenticated(flask.request.headers.get("X-Auth-Token", "")):
+    if (expired or link.expires_at is None) and not context.authenticated(
+        flask.request.headers.get("X-Auth-Token", "")
+    ):
         raise ServiceError("unauthenticated", "This link needs the header X-Auth-Token of an active user.")
     return link

@@ -16,6 +16,7 @@ import flask
 import orjson
 
 from contracts.errors import ServiceError, not_found
+from contracts.rpc import templates
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.bus.caller import acting_for
 from contracts.runtime.clock import now
@@ -56,7 +57,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         api_key = flask.request.form.get("api_key", "").strip()
         try:
             actor, key = holders.caller(api_key, address(trusted))
-            _check(holders, row, actor, key)
+            _check(context, row, actor, key)
         except ServiceError as error:
             if error.code == "not_found":
                 raise
@@ -67,7 +68,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def confirm(token: str) -> str | tuple[str, int]:
         holders = _holders(context)
         row = holders.prepared.find(token)
-        actor = _proved(holders, row, address(trusted))
+        actor = _proved(context, row, address(trusted))
         try:
             with acting_for(f"user/{actor.user_id}"):
                 submission_id = holders.prepared.send(row, actor)
@@ -79,7 +80,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def refuse(token: str) -> str | tuple[str, int]:
         holders = _holders(context)
         row = holders.prepared.find(token)
-        _proved(holders, row, address(trusted))
+        _proved(context, row, address(trusted))
         try:
             holders.prepared.refuse(row)
         except ServiceError as error:
@@ -144,9 +145,18 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _check(holders: Holders, row: PreparedRow, actor: Actor, key: CallersKey) -> None:
-    in_test = holders.prepared.command(row).actor.test
+def _check(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKey) -> None:
+    """Raises ServiceError unless they may confirm it, which they may also refuse. With a key that is limited to folders it is
+    not there unless its template is in one of them now."""
+    command = _holders(context).prepared.command(row)
+    in_test = command.actor.test
     check_confirming(actor, key, prepared_for=row.user_id, prepared_with=row.key_id, in_test=in_test)
+    if actor.folders is not None:
+        try:
+            with acting_for(f"user/{actor.user_id}"):
+                context.bus.call(templates.GET, templates.GetTemplate(actor=actor, id=command.template_id))
+        except ServiceError as error:
+            raise not_found(NOUN) if error.code == "not_found" else error from None
 
 
 def _proof(holders: Holders, row: PreparedRow, key: CallersKey) -> str:
@@ -154,8 +164,9 @@ def _proof(holders: Holders, row: PreparedRow, key: CallersKey) -> str:
     return base64.urlsafe_b64encode(holders.prepared.keys.seal_answer(said, _bound_to(row))).decode()
 
 
-def _proved(holders: Holders, row: PreparedRow, ip: str | None) -> Actor:
+def _proved(context: PagesContext, row: PreparedRow, ip: str | None) -> Actor:
     """Return the user whose key the page was shown to, if it may confirm still. Raises ServiceError."""
+    holders = _holders(context)
     over = ServiceError("forbidden", "This page was opened too long ago: open the link again.")
     try:
         sealed = base64.urlsafe_b64decode(flask.request.form.get("proof", "").encode())
@@ -165,7 +176,7 @@ def _proved(holders: Holders, row: PreparedRow, ip: str | None) -> Actor:
     if said["until"] <= now().timestamp() or said["digest"] != row.digest:
         raise over
     actor, key = holders.caller_again(said["key"], ip)
-    _check(holders, row, actor, key)
+    _check(context, row, actor, key)
     return actor
 
 

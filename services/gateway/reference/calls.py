@@ -66,6 +66,8 @@ class Call:
     roles: tuple[str, ...]
     scope: str
     mode: str
+    by_folder: bool
+    deprecated: Document
     parameters: tuple[Parameter, ...]
     bodies: tuple[Body, ...]
     answers: tuple[Answer, ...]
@@ -153,6 +155,8 @@ def _call(document: Document, path: str, method: str, definition: Document, shar
         roles=tuple(definition.get("x-roles", ())),
         scope=definition.get("x-scope", ""),
         mode=definition.get("x-mode", ""),
+        by_folder=definition.get("x-folders", False),
+        deprecated=definition.get("x-deprecated", {}) if definition.get("deprecated") else {},
         parameters=tuple(
             _parameter(resolved(document, parameter)) for parameter in [*shared, *definition.get("parameters", ())]
         ),

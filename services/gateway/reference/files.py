@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from services.gateway.http.openapi import specification
-from services.gateway.reference import layout, markdown
+from services.gateway.reference import guides, layout, markdown
 from services.gateway.reference.calls import Document, slug
 from services.gateway.settings import Settings
 
@@ -24,20 +24,57 @@ def addresses() -> list[str]:
     """Return the paths at which the reference is served, before any of it is made."""
     names = [slug(tag["name"]) for tag in specification.tags()]
     pages = ["/reference", *(f"/reference/{name}" for name in names)]
+    if guides.guides():
+        pages += ["/guides", *(f"/guides/{name}" for name in guides.guides())]
     return [*pages, *(f"{page}.md" for page in pages), "/reference/style.css", "/llms.txt"]
+
+
+def address_of(operation: specification.Operation) -> str:
+    """Return the path, with the anchor, under which an operation is told of."""
+    tag, summary = operation.definition["tags"][0], operation.definition["summary"]
+    return f"/reference/{slug(tag)}#{slug(summary)}"
 
 
 def files(settings: Settings) -> dict[str, File]:
     """Return what is served at each of the paths, for this installation's limits and address."""
-    document = specification.published(settings)
+    document = guides.linked(specification.published(settings), settings.base_url)
     found = {
         "/reference/style.css": File(_STYLE.read_bytes(), b"text/css; charset=utf-8"),
-        "/llms.txt": File(markdown.llms(document, settings.base_url).encode(), b"text/plain; charset=utf-8"),
+        "/llms.txt": File(
+            markdown.llms(document, settings.base_url, guides.guides().values()).encode(), b"text/plain; charset=utf-8"
+        ),
     }
     for name, source in markdown.pages(document, f"{settings.base_url}/api").items():
         address = f"/reference/{name}" if name else "/reference"
         found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
         found[address] = File(_page(document, name, source).encode(), _HTML)
+    if guides.guides():
+        found |= _guides(document)
+    return found
+
+
+def _guides(document: Document) -> dict[str, File]:
+    """Return what is served below ``/guides``."""
+    sources = {"": guides.index(), **{guide.name: guide.source for guide in guides.guides().values()}}
+    found = {}
+    for name, source in sources.items():
+        address = f"/guides/{name}" if name else "/guides"
+        entries = [layout.Entry("All guides", "../guides" if name else "guides", not name, [])]
+        for guide in guides.guides().values():
+            parts = layout.headings(source) if guide.name == name else []
+            entries.append(
+                layout.Entry(guide.title, guide.name if name else f"guides/{guide.name}", guide.name == name, parts)
+            )
+        page = layout.page(
+            source,
+            title=f"{guides.guides()[name].title if name else 'Guides'} - {markdown.title(document)}",
+            root="../" if name else "",
+            markdown=f"{name or 'guides'}.md",
+            entries=entries,
+            guide=True,
+        )
+        found[address] = File(page.encode(), _HTML)
+        found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
     return found
 
 

@@ -1,6 +1,7 @@
 """HTML of the reference's Markdown: one plain page with a navigation, no script and no style within it."""
 
 import html
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,10 +12,14 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from services.gateway.reference.calls import slug
+from services.gateway.reference.guides import guides
 from services.gateway.reference.samples import LANGUAGES
 
 _LANGUAGES = {language.fence: language.name for language in LANGUAGES}
 """The code blocks that are samples of one call, each of which the reader opens; the first is open."""
+
+
+_GUIDES = '<a href="{root}guides">Guides</a>'
 
 
 class Entry(NamedTuple):
@@ -26,9 +31,11 @@ class Entry(NamedTuple):
     calls: Sequence[tuple[str, str]]
 
 
-def page(source: str, *, title: str, root: str, markdown: str, entries: Sequence[Entry]) -> str:
-    """Return the page. ``root`` is the way from it to the gateway's own root, ``markdown`` the way to its Markdown."""
-    body = _MARKDOWN.render(source, {"seen": Counter(), "samples": 0})
+def page(source: str, *, title: str, root: str, markdown: str, entries: Sequence[Entry], guide: bool = False) -> str:
+    """Return the page. ``root`` is the way from it to the gateway's own root, ``markdown`` the way to its Markdown.
+    ``guide``: HTML within the source is kept, and blocks of code are no samples of one call."""
+    reader = _WITH_HTML if guide else _MARKDOWN
+    body = reader.render(source, {"seen": Counter(), "samples": None if guide else 0})
     lines = "".join(_entry(entry) for entry in entries)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,11 +43,34 @@ def page(source: str, *, title: str, root: str, markdown: str, entries: Sequence
 <link rel="alternate" type="text/markdown" href="{markdown}"></head>
 <body><a class="visually-hidden" href="#content">To the content</a>
 <header><a class="name" href="{root}reference">Countersign API</a>
-<nav aria-label="Other forms"><a href="{markdown}">Markdown</a><a href="{root}docs">Try it</a>
+<nav aria-label="Other forms">{_GUIDES.format(root=root) if guides() else ""}<a href="{markdown}">Markdown</a>
+<a href="{root}docs">Try it</a>
 <a href="{root}openapi.json">OpenAPI</a><a href="{root}llms.txt">llms.txt</a></nav></header>
 <div class="columns"><nav class="contents" aria-label="Contents"><ul>{lines}</ul></nav>
 <main id="content">{body}</main></div></body></html>
 """
+
+
+def headings(source: str) -> list[tuple[str, str]]:
+    """Return the headings of a page's sections with their anchors."""
+    tokens = _MARKDOWN.parse(source)
+    seen: Counter[str] = Counter()
+    found = []
+    for opening, inline in itertools.pairwise(tokens):
+        if opening.type == "heading_open":
+            words, anchor = _named(inline, seen)
+            if opening.tag == "h2":
+                found.append((words, anchor))
+    return found
+
+
+def _named(inline: Token, seen: Counter[str]) -> tuple[str, str]:
+    """Return the words of a heading, and the anchor that GitHub gives it after those that were ``seen``."""
+    words = "".join(child.content for child in inline.children or [] if child.type in ("text", "code_inline"))
+    name = slug(words)
+    anchor = f"{name}-{seen[name]}" if seen[name] else name
+    seen[name] += 1
+    return words, anchor
 
 
 def _entry(entry: Entry) -> str:
@@ -52,13 +82,9 @@ def _entry(entry: Entry) -> str:
 
 def _heading(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     """A heading with the anchor that GitHub gives it."""
-    children = tokens[index + 1].children or []
-    name = slug("".join(child.content for child in children if child.type in ("text", "code_inline")))
-    seen = env["seen"]
-    anchor = f"{name}-{seen[name]}" if seen[name] else name
-    seen[name] += 1
+    _, anchor = _named(tokens[index + 1], env["seen"])
     tag = tokens[index].tag
-    if tag == "h2":
+    if tag == "h2" and env["samples"] is not None:
         env["samples"] += 1
     return f'<{tag} id="{anchor}">'
 
@@ -67,7 +93,7 @@ def _fence(renderer: RendererHTML, tokens: Sequence[Token], index: int, options:
     """A block of code. Whoever has no mouse scrolls it, too; of the samples of a call one is open at a time."""
     language = _LANGUAGES.get(tokens[index].info.strip())
     code = f'<pre tabindex="0"><code>{html.escape(tokens[index].content, quote=False)}</code></pre>\n'
-    if language is None:
+    if language is None or env["samples"] is None:
         return code
     is_open = " open" if language == LANGUAGES[0].name else ""
     return f'<details name="samples-{env["samples"]}"{is_open}><summary>{language}</summary>{code}</details>\n'
@@ -90,9 +116,17 @@ def _link_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, opti
     return f'<a href="{html.escape(path.removesuffix(".md") + sign + anchor)}">'
 
 
-_MARKDOWN = MarkdownIt("gfm-like", {"html": False, "linkify": False})
-_MARKDOWN.add_render_rule("heading_open", _heading)
-_MARKDOWN.add_render_rule("fence", _fence)
-_MARKDOWN.add_render_rule("table_open", _table_open)
-_MARKDOWN.add_render_rule("table_close", _table_close)
-_MARKDOWN.add_render_rule("link_open", _link_open)
+def _reader(*, html: bool) -> MarkdownIt:
+    reader = MarkdownIt("gfm-like", {"html": html, "linkify": False})
+    for name, rule in (
+        ("heading_open", _heading),
+        ("fence", _fence),
+        ("table_open", _table_open),
+        ("table_close", _table_close),
+        ("link_open", _link_open),
+    ):
+        reader.add_render_rule(name, rule)
+    return reader
+
+
+_MARKDOWN, _WITH_HTML = _reader(html=False), _reader(html=True)

@@ -5,11 +5,13 @@ read elsewhere.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from services.gateway.reference import samples, schemas
 from services.gateway.reference.calls import JSON, Answer, Body, Call, Document, calls, slug
+from services.gateway.reference.guides import Guide
+from services.gateway.rights import OF_THE_ACCOUNT
 
 INDEX = ""
 """The name of the page of all calls; the others are named after their tags."""
@@ -26,7 +28,7 @@ def pages(document: Document, api: str) -> dict[str, str]:
     return found
 
 
-def llms(document: Document, base_url: str) -> str:
+def llms(document: Document, base_url: str, guides: Collection[Guide] = ()) -> str:
     """Return ``llms.txt``: what there is to read for a program that reads, as https://llmstxt.org says."""
     info = document["info"]
     lead, _, rest = info["description"].strip().partition("\n\n")
@@ -37,6 +39,9 @@ def llms(document: Document, base_url: str) -> str:
     ]
     index = f"- [All calls]({base_url}/reference.md): every call with a link to its page."
     lines += ["## API", "\n".join([index, *tags])]
+    if guides:
+        told = [f"- [{guide.title}]({base_url}/guides/{guide.name}.md): {guide.summary}." for guide in guides]
+        lines += ["## Guides", "\n".join(told)]
     lines += [
         "## Optional",
         f"- [OpenAPI 3.0]({base_url}/openapi.json): the same for programs that make clients of it.",
@@ -107,6 +112,8 @@ def _overview(several: list[Call], page: str) -> str:
 def _operation(document: Document, call: Call, api: str) -> Iterator[str]:
     yield f"## {call.summary}"
     yield f"`{call.method} {call.path}`"
+    if call.deprecated:
+        yield _deprecated(call.deprecated)
     if call.description:
         yield call.description
     yield f"**Who may call it:** {_callers(call)} [Try it]({_tried(call)})"
@@ -140,7 +147,14 @@ def _callers(call: Call) -> str:
     said.append("with any key" if call.scope == "any" else f"with a key of the scope `{call.scope}`")
     if call.mode:
         said.append(_MODES[call.mode])
+    if not call.by_folder and call.scope not in OF_THE_ACCOUNT:  # which no key of folders has
+        said.append("not for keys that are limited to folders")
     return ", ".join(said) + "."
+
+
+def _deprecated(days: Document) -> str:
+    ends = f", and gone from {days['sunset']} on" if "sunset" in days else ""
+    return f"**Deprecated** since {days['since']}{ends}."
 
 
 def _either(roles: tuple[str, ...]) -> str:

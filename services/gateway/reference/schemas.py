@@ -153,7 +153,7 @@ def _limits(document: Document, schema: Document) -> str:
         if high is not None and high < _NO_LIMIT:
             return f", {low} to {high}{unit}" if low is not None else f", up to {high}{unit}"
         if low is not None:
-            return f", {low}{unit} or more"
+            return f", {low}{unit.removesuffix('s') if low == 1 else unit} or more"
     return ""
 
 

@@ -116,6 +116,7 @@ class Sending:
                 message_id=row.message_id,
                 date=now(),
                 thread=domain.thread_id(row.kind, row.submission_id, self._sender),
+                request_id=row.request_id,
             ),
             row.text,
             inline_pictures.shown(row.html, pictures),

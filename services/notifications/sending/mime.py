@@ -64,7 +64,7 @@ class Attachment:
 @dataclass(frozen=True)
 class Envelope:
     """The headers of a mail. ``thread`` is the Message-ID that all mails about one submission name, so that they are shown
-    together."""
+    together. ``request_id`` is the id of the request that it comes of, as the log and the answer have it."""
 
     sender_name: str
     sender: str
@@ -75,6 +75,7 @@ class Envelope:
     message_id: str
     date: datetime
     thread: str | None = None
+    request_id: str | None = None
 
 
 def build(
@@ -104,6 +105,8 @@ def build(
     if envelope.thread is not None:
         head["In-Reply-To"] = head["References"] = envelope.thread
     head["Auto-Submitted"] = "auto-generated"
+    if envelope.request_id is not None:
+        head["X-Request-Id"] = envelope.request_id
     head["MIME-Version"] = "1.0"
     shown = _text("html", html)
     if pictures:

@@ -13,7 +13,7 @@ from contracts.rpc.submissions.batches import BatchStatus, RowStatus
 from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import page
 from contracts.runtime.data.stored import as_stored, readable
-from contracts.types import Actor, Page, Pagination, Role, SubmitterStatus
+from contracts.types import Actor, Page, Pagination, SubmitterStatus
 from services.submissions.models import BatchLineRow, BatchRow, SubmitterRow, TemplateRow
 from services.submissions.reading import queries
 from services.submissions.site import Site
@@ -28,7 +28,7 @@ def batch(session: Session, query: rpc.GetBatch) -> rpc.Batch:
 
 
 def batches(session: Session, query: rpc.ListBatches) -> Page[rpc.Batch]:
-    filters = [] if query.actor.role is Role.ADMIN else [batches_visible_to(query.actor)]
+    filters = [] if query.actor.sees_all else [batches_visible_to(query.actor)]
     listing = Listing(_BATCHES, source=_WITH_TEMPLATES, filters=filters, **listed_of_mode(query.actor, BatchRow))
     ids = page(session, query, [listing])
     rows = list(session.scalars(sa.select(BatchRow).where(BatchRow.id.in_(ids)).order_by(BatchRow.id))) if ids else []

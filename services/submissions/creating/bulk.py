@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -65,6 +66,18 @@ def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
         raise ServiceError("invalid", message, details) from refused
 
 
+def with_places(command: rpc.CreateSubmissions, number: int, plan: Plan) -> Plan:
+    """Have the warnings of the submission of this number call its keys as the request has them."""
+    if not command.own:
+        return plan
+    own_keys, before = set(command.own[number]), f"submissions[{number}]."
+    submitters = [
+        replace(each, warnings=[{**one, "field": _called(one["field"], own_keys, before)} for one in each.warnings])
+        for each in plan.submitters
+    ]
+    return replace(plan, submitters=submitters)
+
+
 def _called(field: str, own_keys: set[str], before: str) -> str:
     """Keys that this submission did not give itself are those of the whole request."""
     first = re.split(r"[.\[]", field, maxsplit=1)[0]
@@ -119,7 +132,8 @@ def plan_all(
     for number, (request, basis) in enumerate(zip(requests, templates, strict=True)):
         try:
             with named(command, number):
-                plans.append(creation.plan_submission(request, basis, limits, now))
+                plan = creation.plan_submission(request, basis, limits, now)
+            plans.append(with_places(command, number, plan))
         except ServiceError as refused:
             if refused.code != "invalid":
                 raise

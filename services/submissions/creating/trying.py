@@ -23,10 +23,11 @@ def try_out(
     limits: Limits,
     now: datetime,
     named: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
+    with_places: Callable[[int, Plan], Plan] = lambda _, plan: plan,
 ) -> DryRun:
     """Refusals that name fields become ``problems``, all of them: one does not keep the others from being looked for. Pictures
-    are fetched and drawn, and thrown away. Of several submissions in one request all submitters are told; ``named`` gives the
-    keys of one of them their names in the request."""
+    are fetched and drawn, and thrown away. Of several submissions in one request all submitters are told; ``named`` and
+    ``with_places`` give the keys of one of them their names in the request."""
     basis = requests[0][1]
     problems = list(basis.problems) if isinstance(basis, Composition) else []
     plans: list[Plan] = []
@@ -36,7 +37,7 @@ def try_out(
         with telling.refusals():
             plan, faults = creation.planned(command, its_basis, limits, now)
             faults.refuse()
-            plans.append(plan)
+            plans.append(with_places(number, plan))
         if plan is None:
             continue
         with telling.refusals():

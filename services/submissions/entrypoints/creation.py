@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from contracts.dry_run import DryRun
@@ -119,7 +120,8 @@ class Creation(Entrypoints):
                 list(zip(requests, snapshots, strict=True)),
                 self.context.settings,
                 now(),
-                lambda number: bulk.named(command, number),
+                partial(bulk.named, command),
+                partial(bulk.with_places, command),
             )
 
     def _written(

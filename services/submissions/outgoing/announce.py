@@ -387,7 +387,7 @@ def _form_data(announcement: Announcement, submitter_id: int | None) -> dict[str
 
 def _shown(announcement: Announcement) -> present.SubmissionView:
     """The submission as events show it: masked values crossed out, links that need an API key."""
-    submission, links = announcement.submission, announcement.site.lasting()
+    submission, links = announcement.submission, announcement.site.lasting(announcement.submission.row.id)
     return present.SubmissionView(
         row=submission.row,
         template=submission.template,

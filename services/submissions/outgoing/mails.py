@@ -34,7 +34,7 @@ FIRST_PAGE = "first_page"
 
 def context(submission: LoadedSubmission, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
     row, snapshot = submission.row, submission.snapshot
-    links = site.lasting()
+    links = site.lasting(row.id)
     shown = present.ValuesView(submission.fields, {attachment.uuid: attachment for attachment in attachments}, links)
     account = Account.model_validate(snapshot.account)
     return MailContext(

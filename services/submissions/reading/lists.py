@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.rpc.submissions import api as rpc
+from contracts.runtime.data.folders import within
 from contracts.runtime.data.lists.listing import Conditions, Listing, Span
 from contracts.runtime.data.lists.page import stored_id
 from contracts.types import Actor, Role, SubmissionStatus
@@ -69,7 +70,7 @@ def of_submitters(query: rpc.ListSubmitters) -> Listing:
         completed.append(_SUBMITTER.completed_at >= store.aware(query.completed_after))
     if query.completed_before is not None:
         completed.append(_SUBMITTER.completed_at <= store.aware(query.completed_before))
-    if query.actor.role is not Role.ADMIN:
+    if not query.actor.sees_all:
         filters.append(visible_to(query.actor))
     source = _SUBMITTERS.join(_SUBMISSIONS, _SUBMISSION.id == _SUBMITTER.submission_id).outerjoin(
         _TEMPLATES, _TEMPLATE.id == _SUBMISSION.template_id
@@ -90,7 +91,7 @@ def _of_submissions(query: rpc.ListSubmissions, exact: Conditions, *, small: boo
     filters: list[sa.ColumnElement[bool]] = []
     if query.template_folder is not None:
         filters.append(_TEMPLATE.folder_name == query.template_folder)
-    if query.actor.role is not Role.ADMIN:
+    if not query.actor.sees_all:
         filters.append(visible_to(query.actor))
     mode = listed_of_mode(query.actor, SubmissionRow)
     return Listing(
@@ -116,6 +117,8 @@ def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditi
 
         of_one = first(_SUBMISSION.template_id == _TEMPLATE.id).correlate(_TEMPLATES).lateral()
         in_folder = [] if folder is None else [_TEMPLATE.folder_name == folder]
+        if actor.folders is not None:
+            in_folder.append(within(_TEMPLATE.folder_name, actor.folders))
         templates = [templates_visible_to(actor), *in_folder]
         all_found = sa.select(of_one.c.id).select_from(_TEMPLATES.join(of_one, sa.true())).where(*templates)
         if actor.role is Role.EDITOR:

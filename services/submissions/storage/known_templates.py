@@ -35,8 +35,12 @@ def remember(session: Session, template: TemplateSnapshot) -> TemplateRow:
 
 
 def accept(session: Session, event_id: str, news: TemplateNews) -> None:
-    """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored."""
-    if first_time(session, "accept_template", event_id) and session.get(TemplateRow, news.id) is not None:
+    """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored.
+    What nothing is made from yet is remembered, too: the first submission may be under way, made of the template as it was. Not
+    in test mode: news that comes after that was wiped would be left of it."""
+    if not first_time(session, "accept_template", event_id):
+        return
+    if not news.test or session.get(TemplateRow, news.id) is not None:
         _keep(session, news)
 
 

@@ -54,7 +54,9 @@ def merge(session: Session, command: rpc.MergeTemplates, links: LinkMaker, limit
     def decide() -> Template:
         merger = merged(session, command, limits)
         folder = (
-            merger.first.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+            merger.first.folder
+            if command.folder_name is None
+            else store.folder_named(session, command.actor, command.folder_name)
         )
         like = rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=command.shared_link)
         row = store.inserted(session, like, merger.name, merger.external_id, merger.definition, now, folder=folder)
@@ -187,7 +189,7 @@ def change(
         store.write(row, exchange.definition)
         kept = {document.uuid for document in row.documents}
         store.put_documents(row, exchange.documents, report_after(row, exchange))
-        row.updated_at = now
+        store.touch(row, now)
         session.flush()
         came = [document for document in exchange.documents if document.uuid not in kept]
         test_mode.record_files(session, row, [file.key for each in came for file in (each.file, each.original)])

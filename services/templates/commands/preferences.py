@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
 from contracts.fields.preferences import KEEP_DAYS, MAIL_TOGGLES, MOST_ADDRESSES, wrong_keep_days
 from contracts.problems import Problems
 from contracts.runtime.bus.outbox import first_time
-from contracts.runtime.data.database import for_update
 from contracts.shared_link import LINK_FORM_FIELDS
 from contracts.types import Order
-from services.templates import store
-from services.templates.access import may_change, visible_to
+from services.templates import queries, store
+from services.templates.access import may_change
 from services.templates.links import LinkMaker
-from services.templates.models import TemplateRow
 
 _FLAGS = (
     *MAIL_TOGGLES,
@@ -40,13 +38,16 @@ def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMa
     """Make the template's what was given with a submission, if whoever gave it may change that."""
     if not first_time(session, "preferences_given", event_id):
         return
-    query = sa.select(TemplateRow).where(TemplateRow.id == event.template_id, visible_to(event.actor))
-    row = session.scalar(for_update(query))
-    if row is None or not may_change(event.actor, row):
+    try:
+        row = queries.visible_template(session, event.actor, event.template_id, lock=True)
+    except ServiceError:
+        return
+    if not may_change(event.actor, row):
         return
     merged = {**row.preferences, **event.preferences}
     if merged != row.preferences:
-        row.preferences, row.updated_at = merged, now
+        row.preferences = merged
+        store.touch(row, now)
         session.flush()
         store.announced(session, TEMPLATE_UPDATED, row, links, now, changes=[])
 

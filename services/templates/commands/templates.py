@@ -74,7 +74,7 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         was_archived, before = row.archived_at is not None, store.definition_of(row)
         if not _changed(session, row, command, limits, now):
             return queries.as_template(row, row.documents, links.expiring(now))
-        row.updated_at = now
+        store.touch(row, now)
         _flush(session)
         answer = store.announced_change(session, row, before, command.refuse_breaking, links, now)
         if row.archived_at is not None and not was_archived:
@@ -96,7 +96,8 @@ def remove(session: Session, command: rpc.RemoveTemplate, links: LinkMaker, now:
             store.announce(session, TEMPLATE_ARCHIVED, row, {"id": row.id, "archived_at": None})
             session.delete(row)
         elif row.archived_at is None:
-            row.archived_at = row.updated_at = now
+            row.archived_at = now
+            store.touch(row, now)
             store.announce(session, TEMPLATE_ARCHIVED, row, _archived_data(row))
         return Removed(id=command.id, archived_at=None if command.permanently else row.archived_at)
 
@@ -122,7 +123,11 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
             queries.require_free(session, external_id)
         fresh = {document.uuid: str(uuid.uuid4()) for document in source.documents}
         definition = domain.cloned(store.definition_of(source), fresh)
-        folder = source.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+        folder = (
+            source.folder
+            if command.folder_name is None
+            else store.folder_named(session, command.actor, command.folder_name)
+        )
         copy = store.inserted(
             session,
             rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=source.shared_link),
@@ -185,11 +190,11 @@ def _replace(
     if title:
         store.rename(row, title)
     if command.folder_name is not None:
-        row.folder = store.folder_named(session, command.folder_name)
+        row.folder = store.folder_named(session, command.actor, command.folder_name)
     if "shared_link" in command.model_fields_set:
         row.shared_link = command.shared_link
     row.archived_at = None
-    row.updated_at = now
+    store.touch(row, now)
     session.flush()
     test_mode.record_files(session, row, _keys(ready))
 
@@ -214,7 +219,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
                 queries.take_from_test(session, command.actor, row.external_id)
                 queries.require_free(session, row.external_id, but=row.id)
     if command.folder_name is not None:
-        row.folder = store.folder_named(session, command.folder_name)
+        row.folder = store.folder_named(session, command.actor, command.folder_name)
     if command.shared_link is not None:
         row.shared_link = command.shared_link
     if command.preferences is not None:

@@ -45,6 +45,7 @@ def create(
     """POST /templates/pdf and /html. ``pictures``: for each document those of the pages on which fields were detected."""
     require_writer(command.actor)
     problems = Problems()
+    store.cleaned_folder(command.actor, command.folder_name, problems)
     title, external_id = store.cleaned_names(command.name, command.external_id, problems)
     row = queries.holder(session, external_id)
     if row is not None and row.test and not command.actor.test:
@@ -73,6 +74,8 @@ def create(
 
 def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryRun:
     """POST /templates/merge."""
+    if command.folder_name is not None:
+        store.checked_folder(command.actor, command.folder_name)
     merger = document_commands.merged(session, command, limits)
     return _told(merger.name, merger.definition, merger.documents, merger.report)
 
@@ -80,6 +83,8 @@ def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryR
 def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     """POST /templates/:id/clone."""
     require_writer(command.actor)
+    if command.folder_name is not None:
+        store.checked_folder(command.actor, command.folder_name)
     source = queries.visible_template(session, command.actor, command.id)
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None and not queries.is_of_test(session, command.actor, external_id):

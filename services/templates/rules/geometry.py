@@ -15,6 +15,8 @@ _NOT_IN_FORM = (
     "is not a form field of the document, whose signatures allow nothing else to be filled in (see places of its pages); "
     "without areas the field is shown in the audit trail alone"
 )
+_NO_SIZE = "must be above 0: a part of the page (0.2), or points (120)"
+"""Samples of other services have 0 here, in the place of a number."""
 
 
 def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str, problems: Problems) -> Area | None:
@@ -33,7 +35,7 @@ def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str
     across, down = (page.width, page.height) if points else (1.0, 1.0)
     for name, value in (("w", area.w), ("h", area.h)):
         if value <= 0:
-            problems.add(f"{path}.{name}", "must be above 0")
+            problems.add(f"{path}.{name}", _NO_SIZE)
             return None
     size = f"{page.width:g} x {page.height:g} points" if points else "0 to 1"
     for start, length, side, names in ((area.x, area.w, across, ("x", "w")), (area.y, area.h, down, ("y", "h"))):

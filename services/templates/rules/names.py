@@ -11,8 +11,6 @@ from contracts.fields.rules import LONGEST_NAME
 from contracts.formats.plain_text import one_line
 from contracts.problems import Problems
 
-DEFAULT_FOLDER = "Default"
-
 _NOT_IN_FILE_NAMES = re.compile(r'[\\/:*?"<>|]')
 _EXTENSIONS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".webp", ".heic", ".heif", ".tif", ".tiff", ".gif")
 
@@ -36,12 +34,6 @@ def title(name: str, path: str, problems: Problems) -> str:
     if len(name) > LONGEST_NAME:
         problems.add(path, f"must not be longer than {LONGEST_NAME} characters")
     return name[:LONGEST_NAME]
-
-
-def folder(name: str | None) -> str:
-    """``A / B`` is a folder in a folder; blank means the default folder."""
-    parts = [part.strip() for part in (name or "").split(" / ")]
-    return " / ".join(part for part in parts if part) or DEFAULT_FOLDER
 
 
 def document(name: str) -> str:

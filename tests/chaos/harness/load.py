@@ -175,9 +175,9 @@ class Hooks:
         self.seed = seed
         self.away = False
         self._lock = threading.Lock()
-        self._first: set[str] = set()
-        self.refused: list[str] = []
-        """Message ids, once for each time that they were not taken."""
+        self._first: set[tuple[str, str]] = set()
+        self.refused: list[tuple[str, str]] = []
+        """Path and message id, once for each time that it was not taken there: webhooks share the ids of events."""
         self.times: dict[int, float] = {}
         self.receiver = Receiver(self._answer)
 
@@ -188,16 +188,16 @@ class Hooks:
         for each in list(self.receiver.requests):
             if each.path != path:
                 continue
-            if each.message_id in refused:
-                refused.remove(each.message_id)
+            if (each.path, each.message_id) in refused:
+                refused.remove((each.path, each.message_id))
             else:
                 left.append(each)
         return left
 
     def _answer(self, received: Received) -> Reply:
         with self._lock:
-            first = received.message_id not in self._first
-            self._first.add(received.message_id)
+            first = (received.path, received.message_id) not in self._first
+            self._first.add((received.path, received.message_id))
         if not first:  # after a second refusal it would be sent again in five minutes only
             return 204, {}, b""
         if self.away:
@@ -212,7 +212,7 @@ class Hooks:
 
     def _refuse(self, received: Received) -> Reply:
         with self._lock:
-            self.refused.append(received.message_id)
+            self.refused.append((received.path, received.message_id))
         return 503, {}, b"not now"
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.types import Role
-from deploy import demo, local, suite
+from deploy import demo, local, rabbitmq, suite
 from deploy.command import doctor, environment, keys, verify
 from deploy.command.main import COMMANDS, main
 from deploy.manifest import Places
@@ -195,6 +195,25 @@ def test_without_a_broker_nothing_is_started(
     assert main([command]) == 1
     assert "RabbitMQ is not installed here. Set AMQP_URL" in capsys.readouterr().err
     assert "rabbitmq-server" in local.RUN_PACKAGES
+
+
+def test_up_starts_no_rabbitmq_that_tries_nothing_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AMQP_URL", raising=False)
+    monkeypatch.setenv("VAR_DIR", str(tmp_path / "var"))
+    monkeypatch.setattr(
+        suite, "too_old", lambda: rabbitmq.too_old(Path("/usr/lib/rabbitmq/lib/rabbitmq_server-3.9.27"))
+    )
+    assert suite.main() == 1
+    assert "RabbitMQ 3.9.27 never gives back what is to be tried again" in capsys.readouterr().err
+    assert not (tmp_path / "var").exists()
+
+
+def test_other_rabbitmqs_will_do() -> None:
+    for version in ("3.10.8", "3.13.7", "4.0.5"):
+        assert rabbitmq.too_old(Path(f"rabbitmq_server-{version}")) is None
+    assert rabbitmq.too_old() is None
 
 
 def test_up_and_demo_keep_what_they_make_where_they_are_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

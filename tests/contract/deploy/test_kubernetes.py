@@ -28,6 +28,8 @@ from tests.support.judges.operations.kubectl import (
     rendered,
     version,
 )
+from tests.support.judges.operations.policy_analyser import analysed
+from tests.support.judges.operations.reach import attempts, ours, should_succeed
 
 KUBECTLS = installed()
 SOME_KUBECTLS = sorted({KUBECTLS[0], KUBECTLS[len(KUBECTLS) // 2], KUBECTLS[-1]}, key=version)
@@ -43,6 +45,9 @@ Way = tuple[str, int]
 """A protocol and a port."""
 
 PUBLIC, ANYWHERE = "public", "anywhere"
+PODS, NOT_METADATA = "pods of any namespace", "any address but those of a cloud's metadata"
+ELSEWHERE = {PODS, NOT_METADATA}
+METADATA = {"169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"}
 
 
 @pytest.mark.parametrize("kubectl", SOME_KUBECTLS, ids=lambda path: ".".join(map(str, version(path))))
@@ -106,7 +111,9 @@ def let(objects: list[dict[str, Any]], labels: dict[str, str], direction: str) -
 def _peer(peer: dict[str, Any]) -> str:
     if "ipBlock" in peer:
         assert peer["ipBlock"]["cidr"] in ("0.0.0.0/0", "::/0")
-        return PUBLIC
+        return NOT_METADATA if set(peer["ipBlock"]["except"]) <= METADATA else PUBLIC
+    if peer == {"namespaceSelector": {}}:
+        return PODS
     return str(peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"])
 
 
@@ -142,8 +149,10 @@ def needs(service: str) -> dict[Way, set[str]]:
     settings = ServiceSettings.model_fields
     assert {"amqp_url", "database_url", "blob_url"} <= set(settings), "what all services have"
     found: dict[Way, set[str]] = defaultdict(set)
-    for way in (("UDP", 53), ("TCP", 53), ("TCP", 5671), ("TCP", 5672), ("TCP", 5432), ("TCP", 443)):
+    for way in (("UDP", 53), ("TCP", 53)):
         found[way].add(ANYWHERE)
+    for way in (("TCP", 5671), ("TCP", 5672), ("TCP", 5432), ("TCP", 443)):
+        found[way] |= ELSEWHERE
     modules = imported(service)
     assert not modules & OTHER_CALLS, service
     purposes = {purpose for module, purpose in CALLS.items() if module in modules}
@@ -177,12 +186,39 @@ def test_web_calls_do_not_reach_private_networks() -> None:
     assert left_out >= {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"}
 
 
+def test_who_may_be_anywhere_is_at_no_address_of_metadata() -> None:
+    for name in ("broker", "database", "files"):
+        (rule,) = of_kind(objects_of("production"), "NetworkPolicy")[f"countersign-to-{name}"]["spec"]["egress"]
+        assert {cidr for one in rule["to"] for cidr in one.get("ipBlock", {}).get("except", ())} == METADATA
+
+
+def test_a_judge_that_we_did_not_write_says_who_reaches_whom_as_we_mean_it() -> None:
+    """Everybody calls everybody, at each port that means something (``attempts``)."""
+    objects = objects_of("production")
+    tried = list(attempts(ours(objects)))
+    analysis = analysed(objects)
+    assert [str(one) for one in tried if analysis.says(one) != should_succeed(one)] == []
+    assert len({should_succeed(one) for one in tried}) == 2
+
+
+CLOSED = "countersign-closed"
+"""It says again what others say by the way: that of everything else nothing is open. Who takes those away has it still."""
+
+
+@pytest.mark.parametrize("left_out", sorted(set(of_kind(objects_of("production"), "NetworkPolicy")) - {CLOSED}))
+def test_no_policy_can_be_left_out(left_out: str) -> None:
+    """Without any of them, the judge says something else of somebody."""
+    objects = [one for one in objects_of("production") if one["metadata"]["name"] != left_out]
+    analysis = analysed(objects)
+    assert any(analysis.says(one) != should_succeed(one) for one in attempts(ours(objects)))
+
+
 def test_an_overlay_lets_files_be_at_another_port() -> None:
     """The README's patch: nothing but the port is changed."""
     before, after = (
         let(objects_of(one), pods(objects_of(one))["templates", "serve"], "Egress") for one in ("production", COMPLETE)
     )
-    assert {**before, ("TCP", 9000): {ANYWHERE}} == {**after, ("TCP", 443): {ANYWHERE}}
+    assert {**before, ("TCP", 9000): ELSEWHERE} == {**after, ("TCP", 443): ELSEWHERE}
     assert ("TCP", 443) not in after
 
 

@@ -352,7 +352,7 @@ def test_published_schemas_have_only_what_readers_know() -> None:
     formats = {node["format"] for node in _nodes(specification.published()) if isinstance(node.get("format"), str)}
     assert formats == {"binary", "date-time", "email", "int64", "uri"}
     ours = {key for node in _nodes(specification.published()) for key in node if key.startswith("x-")}
-    assert ours == {"x-roles", "x-scope", "x-mode", "x-wrapper"}
+    assert ours == {"x-roles", "x-scope", "x-mode", "x-folders", "x-wrapper"}
 
 
 def test_the_actions_of_conditions_are_those_there_are() -> None:

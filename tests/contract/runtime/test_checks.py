@@ -20,6 +20,7 @@ from contracts.runtime import checking, process
 from contracts.runtime.checking import Trial, outcome
 from deploy.rabbitmq import PrivateBroker
 from services.rendering.jobs.sealing import certificates
+from tests.support.servers.collector import Collector
 from tests.support.servers.identity_provider import CLIENT, Provider
 from tests.support.servers.mail_server import HANG, MailServer
 from tests.support.servers.postgres import PrivatePostgres
@@ -102,6 +103,17 @@ def test_what_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = threading.Event()
     assert outcome(Trial("it", lambda: str(hanging.wait()))) == (False, "it: no answer within 0 s")
     hanging.set()
+
+
+def test_the_collector_of_traces_is_asked_where_they_are_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = environment("webhooks", tmp_path)
+    assert found(monkeypatch, "webhooks", settings, "traces") == []
+    with Collector() as collector:
+        assert found(monkeypatch, "webhooks", settings | collector.settings, "traces") == [(True, "traces: ok")]
+        assert collector.spans == []
+    ((good, line),) = found(monkeypatch, "webhooks", settings | collector.settings, "traces")
+    assert not good
+    assert "the collector does not answer" in line
 
 
 # --- database
@@ -191,6 +203,15 @@ def test_a_broker_in_an_alarm_a_wrong_password_and_missing_queues(
 
 
 # --- files
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [("3.9.27", True), ("2.8.4", True), ("3.10.8", False), ("3.13.7", False), ("4.0.5", False)]
+)
+def test_a_rabbitmq_that_tries_nothing_again(version: str, refused: bool) -> None:
+    """Its words are those of 3.9.27, which was tried (docs/install.md); of another product nothing is known."""
+    assert outcome(Trial("broker", lambda: checking._product("RabbitMQ", version)))[0] is not refused
+    assert checking._product("LavinMQ", version) == f"LavinMQ {version}"
 
 
 def test_a_missing_bucket_and_a_folder_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Role
+from services.submissions.models import TemplateRow
 from services.submissions.reading import queries
 from services.submissions.storage import known_templates
 from tests.support.material.submissions import (
@@ -207,3 +208,22 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
     stale = two_signers(id=made.template.id, shared_link=True)
     desk.create(stale)
     assert desk.listed(VIEWER) == []
+
+
+def test_the_first_submission_follows_a_template_that_was_moved_while_it_was_made(desk: Desk) -> None:
+    """It is planned of the template as it was; news that comes before it is written down counts."""
+    before = two_signers(folder_name="Leases")
+    news = before.model_dump() | {"folder_name": "Elsewhere", "updated_at": before.updated_at + timedelta(hours=1)}
+    desk.database.write(known_templates.accept, uuid7(), known_templates.TemplateNews.model_validate(news))
+    made = desk.create(before)
+    assert desk.get(made.id).template.folder_name == "Elsewhere"
+    of_folder = ADMIN.model_copy(update={"folders": ["Leases"]})
+    assert desk.listed(of_folder) == []
+    assert refusal(lambda: desk.get(made.id, of_folder)).code == "not_found"
+
+
+def test_late_news_of_a_template_of_test_mode_is_not_left_of_it(desk: Desk) -> None:
+    """That was wiped: nothing is made from it, and nothing will be."""
+    wiped = two_signers(test=True).model_dump()
+    desk.database.write(known_templates.accept, uuid7(), known_templates.TemplateNews.model_validate(wiped))
+    assert desk.database.read(lambda session: session.get(TemplateRow, wiped["id"])) is None

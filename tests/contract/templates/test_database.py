@@ -416,6 +416,30 @@ def test_one_of_many_who_have_read_the_same_changes_it(database: Database) -> No
     assert get(database, made.id).name == told[0]
 
 
+def test_a_later_change_is_told_as_later(database: Database) -> None:
+    """Whoever follows a template (submissions do, into folders that keys are limited to) goes by ``updated_at``, to the
+    millisecond. A change that has waited for another one began before it, and another process's clock may be behind."""
+    made = create(database)
+    update(database, made, name="First")
+    command = rpc.UpdateTemplate(request_id=request_id(), actor=ADMIN, id=made.id, folder_name="Elsewhere")
+    moved = database.write(commands.update, command, LINKS, LIMITS, NOW)
+    remove(database, made)
+    told = [one["data"]["data"]["updated_at"] for one in events(database) if one["type"] == "template.updated"]
+    assert told == sorted(set(told))
+    assert len(told) == 2
+    assert get(database, made.id).updated_at > moved.updated_at
+
+
+def test_a_template_that_is_moved_meanwhile_is_changed_all_the_same(database: Database) -> None:
+    made = create(database)
+
+    def move(number: int) -> str:
+        return update(database, made, folder_name=f"Folder {number}").folder_name
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(move, range(8))) == [f"Folder {number}" for number in range(8)]
+
+
 def test_archiving_twice_is_archiving_once(database: Database) -> None:
     made = create(database)
     assert remove(database, made).archived_at == NOW

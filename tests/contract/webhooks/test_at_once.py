@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
@@ -18,6 +17,7 @@ from services.webhooks import commands, queries
 from services.webhooks.models import Arrival, Attempt, Delivery
 from tests.contract.conftest import on
 from tests.support.material.webhooks import ADMIN, NOW, database, deliveries, envelope, new_webhook, record
+from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
 
 __all__ = ["database"]
@@ -68,7 +68,7 @@ def test_who_closes_a_gap_and_who_logs_what_was_missing_take_turns(database: Dat
 
     def log_them(session: Session) -> None:
         tries.append(missing)
-        commands.record_events(session, missing, NOW)
+        commands.record_events(session, missing, NOW, LINK_SECRET)
 
     logging = threading.Thread(target=database.write, args=(log_them,))
 
@@ -79,7 +79,7 @@ def test_who_closes_a_gap_and_who_logs_what_was_missing_take_turns(database: Dat
         wait_until(lambda: database.read(lambda other: other.scalar(SOMEBODY_WAITS)), what="the other one to wait")
         history = SubjectEvents(epoch="", kept_since=NOW, events=[*missing, envelope(4)])
         tries.append(history.events)
-        commands.catch_up(session, gap, history, NOW)
+        commands.catch_up(session, gap, history, NOW, LINK_SECRET)
 
     database.write(close)
     logging.join()

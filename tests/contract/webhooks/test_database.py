@@ -3,6 +3,7 @@
 import json
 import random
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,15 +12,18 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Verifier
 
+from contracts import links
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
 from contracts.events import Admins
+from contracts.links import FieldsOf, FileLink
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying
 from contracts.runtime.bus import outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
 from contracts.runtime.data.background import Done, Park, Retry
-from contracts.runtime.data.database import Database
+from contracts.runtime.data.database import Database, UtcDateTime
 from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent
@@ -38,6 +42,7 @@ from tests.support.material.webhooks import (
     settings,
 )
 from tests.support.servers.receiver import Receiver
+from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["database"]
 
@@ -112,7 +117,7 @@ def test_events_recorded_together_are_logged_as_one_by_one(database: Database) -
     random.Random(3).shuffle(shuffled)
     while shuffled:
         together, shuffled = shuffled[:5], shuffled[5:]
-        database.write(commands.record_events, together, NOW)
+        database.write(commands.record_events, together, NOW, LINK_SECRET)
     logged = database.read(
         lambda session: session.execute(
             sa.select(LoggedEvent.subject, LoggedEvent.sequence).order_by(LoggedEvent.position)
@@ -137,7 +142,7 @@ def test_events_recorded_together_are_logged_as_one_by_one(database: Database) -
 def test_an_event_that_an_operator_dropped_is_left_out_of_what_is_recorded_together(database: Database) -> None:
     new_webhook(database)
     database.write(outbox.drop, envelope(2).id)
-    database.write(commands.record_events, [envelope(3), envelope(2), envelope(1)], NOW)
+    database.write(commands.record_events, [envelope(3), envelope(2), envelope(1)], NOW, LINK_SECRET)
     logged = database.read(lambda session: session.scalars(sa.select(LoggedEvent.sequence)).all())
     assert logged == [1]
     assert database.read(lambda session: session.scalars(sa.select(Arrival.sequence)).all()) == [3]
@@ -154,7 +159,7 @@ def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> 
         try:
             while mine:
                 together = [mine.pop() for _ in range(min(len(mine), 1 + seed))]
-                database.write(commands.record_events, together, NOW)
+                database.write(commands.record_events, together, NOW, LINK_SECRET)
         except BaseException as error:
             failures.append(error)
 
@@ -277,7 +282,7 @@ def test_every_attempt_sends_the_same_id_and_bytes(database: Database) -> None:
             finish(database, delivery.id, outcome)
             outcomes.append(type(outcome))
     assert outcomes == [Retry, Retry, Done]
-    assert len({(each.message_id, each.body) for each in receiver.requests}) == 1
+    assert {(each.message_id, each.body) for each in receiver.requests} == {(envelope(1).id, receiver.requests[0].body)}
     (delivery,) = deliveries(database, made.id)
     assert [attempt.status for attempt in delivery.attempts] == [500, 302, 200]
     assert delivery.attempts[0].response == "no"
@@ -296,7 +301,7 @@ def test_thin_events_say_which_record_they_are_about_and_stay_so(database: Datab
         finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
         record(database, envelope(2))
         other = new_webhook(database, receiver.url, payload="thin")
-        database.write(commands.test, rpc.TestWebhook(request_id="t1", actor=ADMIN, id=other.id), NOW)
+        database.write(commands.test, rpc.TestWebhook(request_id="t1", actor=ADMIN, id=other.id), NOW, LINK_SECRET)
         (tried,) = deliveries(database, other.id)
         finish(database, tried.id, deliverer.attempt(claimed(database, tried.id)))
     first, again, by_button = [json.loads(each.body) for each in receiver.requests]
@@ -309,6 +314,108 @@ def test_thin_events_say_which_record_they_are_about_and_stay_so(database: Datab
         lambda session: session.scalars(sa.select(Delivery.body).where(Delivery.test.is_(False))).all()
     )
     assert [body is None for body in bodies] == [False, True], "the second one was told in full"
+
+
+def file_url(subject: str, number: int, **more: Any) -> str:
+    """A link as the owner of the ``subject`` puts it into events."""
+    service, _, owner = subject.partition(":")
+    of = FieldsOf(f"{service}s", int(owner), "")  # type: ignore[arg-type]
+    link = FileLink(f"submissions/{number}", "application/pdf", f"{number}.pdf", None, fields_of=of)
+    return links.url("https://sign.example.com", LINK_SECRET, replace(link, **more))
+
+
+def with_files(sequence: int, subject: str = "submission:1") -> Envelope:
+    """A completion with a document and a picture, and with what a signer has typed: the link of another submission's event."""
+    typed = file_url("submission:2", 9)
+    data = {
+        "id": sequence,
+        "audit_log_url": file_url(subject, 1),
+        "documents": [{"name": "Lease", "url": file_url(subject, 2)}],
+        "values": {"Photo": [file_url(subject, 3, page=1)], "Remarks": typed, "Site": "https://x.example/file/AAAA/a"},
+        "submission_url": "https://sign.example.com/e/abc",
+    }
+    return envelope(sequence, subject=subject, data=data)
+
+
+def test_links_in_events_are_good_without_a_key_for_a_time(database: Database) -> None:
+    """Of whom asks for it: until so long after it was planned, in the same bytes each time. The log keeps what it had, and a
+    change holds for what comes."""
+    with Receiver(lambda _: (500, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url, file_link_minutes=60)
+        plain = new_webhook(database)
+        deliverer = Deliverer(settings(database))
+        record(database, with_files(1))
+        (delivery,) = deliveries(database, made.id)
+        finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
+        change = rpc.UpdateWebhook(request_id="u1", actor=ADMIN, id=made.id, file_link_minutes=None)
+        assert database.write(commands.update, change, NOW).file_link_minutes is None
+        command = rpc.ResendDelivery(request_id="u2", actor=ADMIN, webhook_id=made.id, id=delivery.id)
+        database.write(commands.resend, command, NOW + timedelta(hours=2))
+        finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
+        record(database, with_files(2), at=NOW)
+    first, again = receiver.requests
+    assert first.body == again.body
+    logged = database.read(lambda session: session.scalars(sa.select(LoggedEvent.body)).all())
+    whole, told = json.loads(logged[0]), json.loads(first.body)
+    assert {**told, "data": None} == {**whole, "data": None}
+    opened = [told["data"]["audit_log_url"], told["data"]["documents"][0]["url"], told["data"]["values"]["Photo"][0]]
+    for number, url in enumerate(opened, start=1):
+        link = links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0])
+        assert (link.key, link.expires_at) == (f"submissions/{number}", int(NOW.timestamp()) + 3600)
+        assert link.key_after
+        assert url.startswith("https://sign.example.com/file/")
+    untouched = ("Remarks", "Site")
+    assert [told["data"]["values"][name] for name in untouched] == [whole["data"]["values"][name] for name in untouched]
+    assert told["data"]["submission_url"] == whole["data"]["submission_url"]
+    bodies = database.read(lambda session: session.scalars(sa.select(Delivery.body).order_by(Delivery.id)).all())
+    assert [body is None for body in bodies] == [False, True, True, True], "all others have the log's own bytes"
+    assert len(deliveries(database, plain.id)) == 2
+
+
+def test_a_replay_keeps_the_bytes_that_there_are_and_opens_the_links_of_others(database: Database) -> None:
+    record(database, with_files(1))
+    made = new_webhook(database, file_link_minutes=1)
+    record(database, with_files(2))
+    (before,) = deliveries(database, made.id)
+    kept = row(database, before.id).body
+    later = NOW + timedelta(days=3)
+    command = rpc.ReplayEvents(request_id="r", actor=ADMIN, id=made.id, since=NOW)
+    assert database.write(commands.replay, command, later, LINK_SECRET).queued == 2
+    told = {each.event_id: row(database, each.id).body for each in deliveries(database, made.id)}
+    assert told[before.event_id] == kept
+    url = json.loads(told["event-submission:1-1"] or "")["data"]["audit_log_url"]
+    link = links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0])
+    assert link.expires_at == int(later.timestamp()) + 60
+
+
+def test_a_thin_event_has_no_links_to_open_and_the_test_button_opens_them(database: Database) -> None:
+    thin = new_webhook(database, payload="thin", file_link_minutes=5)
+    full = new_webhook(database, file_link_minutes=5)
+    record(database, with_files(1))
+    (told,) = deliveries(database, thin.id)
+    assert set(json.loads(row(database, told.id).body or "")["data"]) == {"id"}
+    press = rpc.TestWebhook(request_id="t1", actor=ADMIN, id=full.id)
+    later = NOW + timedelta(days=1)
+    database.write(commands.test, press, later, LINK_SECRET)
+    body = row(database, deliveries(database, full.id)[-1].id).body
+    url = json.loads(body or "")["data"]["audit_log_url"]
+    link = links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0])
+    assert (link.expires_at, link.key_after) == (int(later.timestamp()) + 300, True)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, 10081])
+def test_how_long_links_are_good_is_within_limits(database: Database, minutes: int) -> None:
+    made = new_webhook(database, file_link_minutes=10080)
+    assert made.file_link_minutes == 10080
+    change = rpc.UpdateWebhook(request_id="u", actor=ADMIN, id=made.id, file_link_minutes=minutes)
+    for refusing in (
+        lambda: database.write(commands.update, change, NOW),
+        lambda: new_webhook(database, file_link_minutes=minutes),
+    ):
+        with pytest.raises(ServiceError) as refused:
+            refusing()
+        assert refused.value.details == [{"field": "file_link_minutes", "reason": "must be from 1 to 10080"}]
+    assert database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id), NOW) == made
 
 
 def test_retry_after_is_passed_on(database: Database) -> None:
@@ -448,14 +555,14 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         made = new_webhook(database, receiver.url, events=["template.created"])
         press = rpc.TestWebhook(request_id="t1", actor=ADMIN, id=made.id)
         with pytest.raises(ServiceError, match="No completed submitter found"):
-            database.write(commands.test, press, NOW)
+            database.write(commands.test, press, NOW, LINK_SECRET)
         record(database, envelope(1), envelope(2))
-        database.write(commands.test, press, NOW)
+        database.write(commands.test, press, NOW, LINK_SECRET)
         (delivery,) = deliveries(database, made.id)
         finish(database, delivery.id, Deliverer(settings(database)).attempt(claimed(database, delivery.id)))
         erase(database)
         with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
-            database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
+            database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW, LINK_SECRET)
     (received,) = receiver.requests
     assert json.loads(received.body)["data"]["id"] == 2
     assert received.message_id.startswith("test_")
@@ -485,3 +592,65 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
 def test_the_schema_is_what_the_models_say(database_url: str) -> None:
     migrations.upgrade("webhooks", database_url)
     assert migrations.differences("webhooks", database_url) == []
+
+
+def test_deliveries_and_attempts_outlive_the_change_of_ids(database_url: str) -> None:
+    """What was planned before keeps its id, and each row its attempts and rules, there and back."""
+    migrations.upgrade("webhooks", database_url, "0010")
+    database = Database(database_url)
+    former = _planned(database, 5, "event-1.5", "event-1")
+    migrations.upgrade("webhooks", database_url)
+    later = _planned(database, 6, "event-1", "event-1")
+
+    def ids(session: Session) -> list[tuple[int, str]]:
+        rows = session.execute(
+            sa.select(Delivery.id, Delivery.message_id).join(Attempt, Attempt.delivery_id == Delivery.id)
+        )
+        return sorted(tuple(row) for row in rows)
+
+    assert database.read(ids) == [(former, "event-1.5"), (later, "event-1")]
+    with pytest.raises(sa.exc.IntegrityError):
+        _planned(database, 6, "event-1", "event-1")
+    with pytest.raises(sa.exc.IntegrityError):
+        database.write(lambda session: session.execute(sa.update(Delivery).values(outcome="nonsense")))
+    database.engine.dispose()
+    migrations.downgrade("webhooks", database_url, "0010")
+    assert database.read(ids) == [(former, "event-1.5"), (later, "event-1.6")]
+    with pytest.raises(sa.exc.IntegrityError):
+        _planned(database, 7, "event-1.5", "event-1")
+    database.engine.dispose()
+    migrations.upgrade("webhooks", database_url)
+    assert migrations.differences("webhooks", database_url) == []
+
+
+def _planned(database: Database, webhook: int, message: str, event: str) -> int:
+    """A delivery with an attempt, written in words that each version's tables understand."""
+
+    def write(session: Session) -> int:
+        common = {"webhook": webhook, "message": message, "event": event}
+        at = sa.bindparam("at", NOW, type_=UtcDateTime())
+        session.execute(
+            sa.text(
+                "INSERT INTO webhooks (id, url, events, secret, signing_secret, owner_email, created_at, updated_at)"
+                " SELECT :webhook, 'http://x/', '[]', '{}', 'whsec_AAAA', 'a@example.com', :at, :at"
+                " WHERE NOT EXISTS (SELECT 1 FROM webhooks WHERE id = :webhook)"
+            ).bindparams(at),
+            {"webhook": webhook},
+        )
+        number = session.scalar(
+            sa.text(
+                "INSERT INTO deliveries (webhook_id, position, event_id, event_type, message_id, stream, test, created_at,"
+                " next_attempt_at) VALUES (:webhook, 1, :event, 'form.completed', :message, 'x', false, :at, :at)"
+                " RETURNING id"
+            ).bindparams(at),
+            common,
+        )
+        session.execute(
+            sa.text(
+                "INSERT INTO attempts (delivery_id, attempted_at, duration_ms) VALUES (:delivery, :at, 1)"
+            ).bindparams(at),
+            {"delivery": number},
+        )
+        return int(number or 0)
+
+    return database.write(write)

@@ -34,6 +34,7 @@ from tests.support.material.webhooks import (
 from tests.support.servers.receiver import Received, Receiver
 from tests.support.services import processes
 from tests.support.services.loops import running
+from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
 
 __all__ = ["database"]
@@ -64,7 +65,7 @@ def test_subjects_are_delivered_side_by_side_and_each_in_order(database: Databas
         own = settings(database, webhook_concurrency_per_receiver=4)
         with running(background.loops(own, database, BlobStore.from_url(f"file://{tmp_path}/blobs"))[0]):
             wait_until(lambda: len(receiver.requests) == 60, what="all deliveries")
-    told = [received.message_id.rpartition(".")[0] for received in receiver.requests]
+    told = [received.message_id for received in receiver.requests]
     for number in range(12):
         mine = [one for one in told if one.startswith(f"event-submission:{number}-")]
         assert mine == [f"event-submission:{number}-{sequence}" for sequence in range(1, 6)]
@@ -78,7 +79,7 @@ def delivering(database: Database, tmp_path: Path) -> Any:
 
 def logged(database: Database, count: int) -> None:
     """Log so many events about one subject together."""
-    database.write(commands.record_events, [envelope(number) for number in range(1, count + 1)], now())
+    database.write(commands.record_events, [envelope(number) for number in range(1, count + 1)], now(), LINK_SECRET)
 
 
 def outcomes_written(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -107,7 +108,7 @@ def test_what_waits_in_a_stream_is_sent_by_one_attempt(
         with delivering(database, tmp_path):
             wait_until(lambda: {each.state for each in deliveries(database, made.id)} == {"delivered"}, what="all")
     wanted = [envelope(number).id for number in range(1, 2 * deliver.LONGEST_RUN + 4)]
-    assert [each.message_id for each in receiver.requests] == [f"{event_id}.{made.id}" for event_id in wanted]
+    assert [each.message_id for each in receiver.requests] == wanted
     told = deliveries(database, made.id)
     assert [[attempt.status for attempt in each.attempts] for each in told] == [[204]] * len(wanted)
     assert {row(database, each.id).attempts for each in told} == {1}
@@ -125,13 +126,13 @@ def test_a_receiver_that_takes_its_time_gets_one_after_the_other(
         with delivering(database, tmp_path):
             wait_until(lambda: {each.state for each in deliveries(database, made.id)} == {"delivered"}, what="all")
     assert sizes == [1] * 4
-    assert [each.message_id for each in receiver.requests] == [f"{envelope(n).id}.{made.id}" for n in range(1, 5)]
+    assert [each.message_id for each in receiver.requests] == [envelope(n).id for n in range(1, 5)]
 
 
 def test_a_run_ends_with_what_is_not_taken(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That one counts as tried, and holds back what follows it, as if it had been sent alone."""
     monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
-    with Receiver(lambda each: (500 if "-3." in each.message_id else 204, {}, b"sorry")) as receiver:
+    with Receiver(lambda each: (500 if each.message_id.endswith("-3") else 204, {}, b"sorry")) as receiver:
         made = new_webhook(database, receiver.url)
         logged(database, 5)
         with delivering(database, tmp_path):
@@ -150,7 +151,7 @@ def test_a_receiver_that_is_gone_in_the_middle_of_a_run_is_disabled(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliver, "LONGEST_RUN_SECONDS", 600.0)
-    with Receiver(lambda each: (410 if "-2." in each.message_id else 204, {}, b"")) as receiver:
+    with Receiver(lambda each: (410 if each.message_id.endswith("-2") else 204, {}, b"")) as receiver:
         made = new_webhook(database, receiver.url)
         logged(database, 4)
         with delivering(database, tmp_path):
@@ -168,7 +169,7 @@ def test_what_was_erased_while_it_was_sent_in_a_run_stays_erased(
     sizes = outcomes_written(database, monkeypatch)
 
     def answer(received: Received) -> Any:
-        if "-2." in received.message_id:
+        if received.message_id.endswith("-2"):
             erase(database)
         return 204, {}, b""
 

@@ -4,8 +4,10 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
+from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
 from contracts.runtime.data.database import Database
@@ -25,6 +27,7 @@ from tests.support.material.webhooks import (
     record,
     row,
 )
+from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["database"]
 
@@ -83,7 +86,7 @@ def test_who_missed_what_came_before_hears_of_the_erasure(database: Database) ->
     erase(database, told, erased)
     (gap,) = database.read(queries.gaps, NOW + timedelta(minutes=1))
     history = SubjectEvents(epoch="", kept_since=NOW - timedelta(days=1), events=[told])
-    database.write(commands.catch_up, gap, history, NOW)
+    database.write(commands.catch_up, gap, history, NOW, LINK_SECRET)
     assert log(database)[-1] == ("submission.erased", GONE)
     assert [each.event_id for each in deliveries(database, made.id) if each.state == "pending"] == ["gone"]
 
@@ -94,7 +97,7 @@ def test_what_is_caught_up_with_before_it_comes_itself_waits_for_nothing(databas
     told, erased = erasure(3)
     (gap,) = database.read(queries.gaps, NOW + timedelta(minutes=1))
     history = SubjectEvents(epoch="", kept_since=NOW - timedelta(days=1), events=[told])
-    database.write(commands.catch_up, gap, history, NOW)
+    database.write(commands.catch_up, gap, history, NOW, LINK_SECRET)
     assert [kind for kind, _ in log(database)] == ["form.completed", "submission.erased", "form.completed"]
     erase(database, told, erased)
     (left,) = [each for each in deliveries(database, made.id) if each.state == "pending"]
@@ -129,5 +132,33 @@ def test_it_can_be_replayed(database: Database) -> None:
     erase(database, *erasure(2))
     made = new_webhook(database, events=BOTH)
     command = rpc.ReplayEvents(actor=ADMIN, request_id=f"r{next(numbers)}", id=made.id, since=NOW - timedelta(days=1))
-    assert database.write(commands.replay, command, NOW).queued == 1
+    assert database.write(commands.replay, command, NOW, LINK_SECRET).queued == 1
     assert [each.event_type for each in deliveries(database, made.id)] == ["submission.erased"]
+
+
+def test_what_is_left_of_its_events_is_not_sent_again(database: Database) -> None:
+    """The bytes are others by then, under an id that the receiver may know, or takes for news of that kind."""
+    made = new_webhook(database, events=BOTH)
+    record(database, envelope(1), envelope(1, subject="submission:2"))
+    first, other = deliveries(database, made.id)
+
+    def give_up(session: Any) -> None:
+        for each in session.scalars(sa.select(Delivery)):
+            each.outcome, each.state = "exhausted", "parked"
+
+    def retriable(session: Any) -> list[int]:
+        return list(session.scalars(sa.select(Delivery.id).where(Delivery.may_be_retried())))
+
+    database.write(give_up)
+    erase(database, *erasure(2))
+    assert database.read(retriable) == [other.id]
+    *_, last = deliveries(database, made.id)
+
+    def resend(delivery: rpc.Delivery) -> rpc.Delivery:
+        command = rpc.ResendDelivery(request_id=f"r{next(numbers)}", actor=ADMIN, webhook_id=made.id, id=delivery.id)
+        return database.write(commands.resend, command, NOW)
+
+    with pytest.raises(ServiceError, match="delivery_id is of a submission that was removed for good"):
+        resend(first)
+    assert resend(other).state == resend(last).state == "pending"
+    assert last.event_type == "submission.erased"

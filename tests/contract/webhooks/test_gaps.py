@@ -23,6 +23,7 @@ from services.webhooks import commands, gaps, queries
 from services.webhooks.models import Arrival, LoggedEvent
 from tests.support.material.webhooks import NOW, database, deliveries, new_webhook, record
 from tests.support.services.migrated import migrated
+from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["database"]
 
@@ -83,7 +84,7 @@ def test_a_gap_is_filled_with_what_the_owner_has(database: Database) -> None:
     record(database, one, four, three)
     gap = only_gap(database)
     assert (gap.owner, gap.after, gap.arrivals) == ("submissions", 1, {three.id, four.id})
-    caught_up = database.write(commands.catch_up, gap, answer(two, three, four), LATER)
+    caught_up = database.write(commands.catch_up, gap, answer(two, three, four), LATER, LINK_SECRET)
     assert (caught_up.passed_over, caught_up.of_another_life) == (0, 0)
     assert log_of(database) == ids(one, two, three, four)
     assert waiting(database) == 0
@@ -95,12 +96,12 @@ def test_a_gap_is_filled_with_what_the_owner_has(database: Database) -> None:
 def test_a_gap_that_nobody_can_fill_is_passed_over(database: Database) -> None:
     one, three, four = event(1), event(3), event(4)
     record(database, one, four, three)
-    caught_up = database.write(commands.catch_up, only_gap(database), answer(three, four), LATER)
+    caught_up = database.write(commands.catch_up, only_gap(database), answer(three, four), LATER, LINK_SECRET)
     assert caught_up.passed_over == 1
     assert log_of(database) == ids(one, three, four)
     late = event(2)
     record(database, late)
-    database.write(commands.catch_up, only_gap(database), answer(three, four), LATER)
+    database.write(commands.catch_up, only_gap(database), answer(three, four), LATER, LINK_SECRET)
     assert log_of(database) == ids(one, three, four, late), "better late than never"
     five = event(5)
     record(database, five)
@@ -111,7 +112,7 @@ def test_an_event_that_was_dropped_is_passed_over(database: Database) -> None:
     one, two, three = event(1), event(2), event(3)
     record(database, one, three)
     database.write(outbox.drop, two.id)
-    database.write(commands.catch_up, only_gap(database), answer(two, three), LATER)
+    database.write(commands.catch_up, only_gap(database), answer(two, three), LATER, LINK_SECRET)
     assert log_of(database) == ids(one, three)
     record(database, two)
     assert log_of(database) == ids(one, three)
@@ -122,7 +123,7 @@ def test_what_came_after_the_owner_was_asked_is_not_judged_by_its_answer(databas
     record(database, one, three)
     gap = only_gap(database)
     record(database, event(6))
-    database.write(commands.catch_up, gap, answer(two, three, four), LATER)
+    database.write(commands.catch_up, gap, answer(two, three, four), LATER, LINK_SECRET)
     assert log_of(database) == ids(one, two, three, four)
     assert waiting(database) == 1
     record(database, event(5))
@@ -134,7 +135,7 @@ def test_an_answer_that_was_overtaken_is_not_used(database: Database) -> None:
     record(database, one, three)
     gap = only_gap(database)
     record(database, two)
-    database.write(commands.catch_up, gap, answer(two, three), LATER)
+    database.write(commands.catch_up, gap, answer(two, three), LATER, LINK_SECRET)
     assert log_of(database) == ids(one, two, three)
     record(database, event(4))
     assert waiting(database) == 0
@@ -145,7 +146,7 @@ def test_what_follows_on_the_owner_s_answer_goes_with_it(database: Database) -> 
     record(database, events[0], events[2])
     gap = only_gap(database)
     record(database, events[3])
-    database.write(commands.catch_up, gap, answer(*events[1:3]), LATER)
+    database.write(commands.catch_up, gap, answer(*events[1:3]), LATER, LINK_SECRET)
     assert log_of(database) == ids(*events)
     assert waiting(database) == 0
 
@@ -156,7 +157,7 @@ def test_an_overtaken_answer_about_everything_takes_nothing_back(database: Datab
     gap = only_gap(database)
     assert gap.after == 0
     record(database, two)
-    database.write(commands.catch_up, gap, answer(one), LATER)
+    database.write(commands.catch_up, gap, answer(one), LATER, LINK_SECRET)
     record(database, three)
     assert log_of(database) == ids(one, two, three)
 
@@ -166,7 +167,7 @@ def test_a_restore_that_nobody_noticed_yet(database: Database) -> None:
     old = [event(number, says="old") for number in range(1, 6)]
     new = [event(number, says="new") for number in (3, 4)]
     record(database, *old, new[0])
-    database.write(commands.catch_up, only_gap(database), answer(*old[:2], new[0]), LATER)
+    database.write(commands.catch_up, only_gap(database), answer(*old[:2], new[0]), LATER, LINK_SECRET)
     record(database, new[1])
     assert log_of(database) == ids(*old, *new), "the next one does not have to be asked for again"
     assert waiting(database) == 0
@@ -178,7 +179,7 @@ def test_in_doubt_nothing_is_appended_by_its_number(database: Database) -> None:
     new = [event(number, says="new") for number in (1, 2, 3)]
     record(database, *old, *new)
     assert log_of(database) == ids(*old)
-    database.write(commands.catch_up, only_gap(database), answer(*new), LATER)
+    database.write(commands.catch_up, only_gap(database), answer(*new), LATER, LINK_SECRET)
     assert log_of(database) == ids(*old, *new)
 
 
@@ -190,7 +191,7 @@ def test_another_life_under_the_same_numbers_is_told(database: Database) -> None
     assert log_of(database) == ids(*old)
     gap = only_gap(database)
     assert gap.after == 0
-    database.write(commands.catch_up, gap, answer(*new, epoch=EPOCHS[1]), LATER)
+    database.write(commands.catch_up, gap, answer(*new, epoch=EPOCHS[1]), LATER, LINK_SECRET)
     assert log_of(database) == ids(*old, *new)
     third = event(3, EPOCHS[1], says="new")
     record(database, third)
@@ -204,10 +205,10 @@ def test_a_life_that_is_gone_is_not_told_once_that_is_known(database: Database) 
     know_epoch(database, EPOCHS[1])
     record(database, lost)
     assert waiting(database) == 1
-    caught_up = database.write(commands.catch_up, only_gap(database), answer(one, epoch=EPOCHS[1]), LATER)
+    caught_up = database.write(commands.catch_up, only_gap(database), answer(one, epoch=EPOCHS[1]), LATER, LINK_SECRET)
     assert caught_up.of_another_life == 1
     record(database, second)
-    database.write(commands.catch_up, only_gap(database), answer(one, second, epoch=EPOCHS[1]), LATER)
+    database.write(commands.catch_up, only_gap(database), answer(one, second, epoch=EPOCHS[1]), LATER, LINK_SECRET)
     assert log_of(database) == ids(one, second)
 
 
@@ -216,7 +217,7 @@ def test_what_is_older_than_the_owner_keeps_is_told(database: Database) -> None:
     know_epoch(database, EPOCHS[1])
     record(database, one, two, four)
     told = answer(epoch=EPOCHS[1], kept_since=NOW + timedelta(seconds=1))
-    database.write(commands.catch_up, only_gap(database), told, LATER)
+    database.write(commands.catch_up, only_gap(database), told, LATER, LINK_SECRET)
     assert log_of(database) == ids(one, two, four)
 
 
@@ -247,7 +248,7 @@ def test_the_loop_asks_after_a_moment_and_again_when_the_owner_was_away(
 ) -> None:
     one, two, three = event(1), event(2), event(3)
     owner = Owner(one, two, three)
-    loop = gaps.Gaps(database, owner)  # type: ignore[arg-type]
+    loop = gaps.Gaps(database, owner, LINK_SECRET)  # type: ignore[arg-type]
     record(database, one, three, at=now())
     loop.turn()
     assert owner.asked == 0, "what overtook its predecessor a moment ago"
@@ -321,7 +322,7 @@ def test_whatever_happens_the_log_has_what_the_owner_has_in_order_and_nothing_tw
     def ask() -> None:
         for gap in database.read(queries.gaps, LATER):
             told = [each for each in life.events.get(gap.subject, []) if (each.sequence or 0) > gap.after]
-            database.write_unsynced(commands.catch_up, gap, answer(*told, epoch=EPOCHS[life.epoch]), LATER)
+            database.write_unsynced(commands.catch_up, gap, answer(*told, epoch=EPOCHS[life.epoch]), LATER, LINK_SECRET)
 
     def walk() -> None:
         know_epoch(database, EPOCHS[life.epoch])
@@ -329,7 +330,7 @@ def test_whatever_happens_the_log_has_what_the_owner_has_in_order_and_nothing_tw
             for each in events:
                 taken = sa.select(tables.inbox.c.event_id).where(tables.inbox.c.event_id == each.id)
                 if database.read(lambda session, taken=taken: session.scalar(taken)) is None:  # type: ignore[misc]
-                    database.write_unsynced(commands.record_event, each, NOW)
+                    database.write_unsynced(commands.record_event, each, NOW, LINK_SECRET)
 
     for what, which in does:
         if what == "state":
@@ -342,9 +343,9 @@ def test_whatever_happens_the_log_has_what_the_owner_has_in_order_and_nothing_tw
             if what != "double":
                 on_the_way.remove(message)
             if what != "lose":
-                database.write_unsynced(commands.record_event, message, NOW)
+                database.write_unsynced(commands.record_event, message, NOW, LINK_SECRET)
         elif what == "deliver all" and on_the_way:
-            database.write_unsynced(commands.record_events, on_the_way, NOW)
+            database.write_unsynced(commands.record_events, on_the_way, NOW, LINK_SECRET)
             on_the_way.clear()
         elif what == "back up":
             copy = life.copy()
@@ -357,7 +358,7 @@ def test_whatever_happens_the_log_has_what_the_owner_has_in_order_and_nothing_tw
         elif what == "walk":
             walk()
     for message in on_the_way:
-        database.write_unsynced(commands.record_event, message, NOW)
+        database.write_unsynced(commands.record_event, message, NOW, LINK_SECRET)
     for _ in range(3):
         walk()
         ask()

@@ -32,6 +32,7 @@ from tests.support.material.webhooks import (
     settings,
 )
 from tests.support.servers.receiver import Receiver
+from tests.support.services.secret_settings import LINK_SECRET
 
 __all__ = ["database"]
 
@@ -65,7 +66,7 @@ def resend(database: Database, delivery: rpc.Delivery) -> rpc.Delivery:
 def replay(database: Database, webhook_id: int, **more: Any) -> rpc.Replayed:
     asked = {"since": NOW - timedelta(days=1), **more}
     command = rpc.ReplayEvents(request_id=f"r{next(numbers)}", actor=ADMIN, id=webhook_id, **asked)
-    return database.write(commands.replay, command, NOW + timedelta(hours=1))
+    return database.write(commands.replay, command, NOW + timedelta(hours=1), LINK_SECRET)
 
 
 def test_a_delivery_that_waits_for_its_next_attempt_is_sent_at_once(database: Database) -> None:
@@ -120,7 +121,7 @@ def test_a_replay_tells_what_was_told_and_what_was_missed(database: Database) ->
     assert (answer.queued, answer.next) == (len(told) + 1, None)
     mine = {each.event_id: each for each in deliveries(database, late.id)}
     assert set(mine) == {each.event_id for each in told} | {"event-submission:1-3"}
-    assert {each.message_id for each in mine.values()} == {f"{each}.{late.id}" for each in mine}
+    assert all(each.message_id == event for event, each in mine.items())
     of_one = [row(database, mine[f"event-submission:1-{number}"].id).state for number in (1, 2, 3)]
     assert of_one == ["due", "waiting", "waiting"], "what was planned before waits for what comes before it"
     for delivery in told:
@@ -165,6 +166,9 @@ def test_what_is_not_replayed(database: Database) -> None:
     with pytest.raises(ServiceError) as refused:
         replay(database, made.id, kinds=["form.completed", "form.nonsense"])
     assert refused.value.details[0]["field"] == "kinds[1]"
+    with pytest.raises(ServiceError, match="to must not be before from"):
+        replay(database, made.id, until=NOW - timedelta(days=2))
+    assert replay(database, made.id, until=NOW - timedelta(days=1)).queued == 0, "a moment is a span"
     with Receiver(lambda _: (410, {}, b"")) as receiver:
         gone = new_webhook(database, receiver.url)
         record(database, envelope(1, subject="submission:3"))
@@ -225,7 +229,7 @@ def accepted(secret: str, request: Any, moment: Any) -> bool:
 def test_a_test_is_in_the_log_as_one(database: Database) -> None:
     record(database, envelope(1))
     made = new_webhook(database)
-    database.write(commands.test, rpc.TestWebhook(request_id="try", actor=ADMIN, id=made.id), NOW)
+    database.write(commands.test, rpc.TestWebhook(request_id="try", actor=ADMIN, id=made.id), NOW, LINK_SECRET)
     record(database, envelope(2))
     assert [(each.test, each.event_id) for each in deliveries(database, made.id)] == [
         (True, "event-submission:1-1"),

@@ -1,5 +1,6 @@
 """An admin changes the account's settings: the next submission is made under them, those that exist keep theirs."""
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -52,3 +53,48 @@ def test_a_toggle_decides_what_the_next_submission_mails(suite: RunningSuite, as
     (mail,) = wait_until(lambda: mails_to(suite, archive), what="the mail to the archive")
     assert name in str(mail["From"]) + mail_text(mail)
     assert mailed(suite, after) == [1, 1]
+
+
+def test_a_local_expire_at_is_of_the_account_s_zone(suite: RunningSuite, as_it_was: None) -> None:
+    suite.api("PUT", "/account", {"time_zone": "America/New_York"})
+    template = suite.template(agreement_pdf(), name="Lease of New York")
+    people = [{"role": "Seller", "email": "seller@example.com"}]
+    local, wanted = "2036-07-01 10:00:00", "2036-07-01T14:00:00.000Z"
+
+    def expiry(submission_id: int) -> str:
+        at: str = suite.api("GET", f"/submissions/{submission_id}")["expire_at"]
+        return at
+
+    body = {"template_id": template["id"], "submitters": people, "expire_at": local}
+    made = suite.api("POST", "/submissions", body)[0]["submission_id"]
+    assert expiry(made) == wanted
+    several = {"template_id": template["id"], "submissions": [{"submitters": people, "expire_at": local}]}
+    assert expiry(suite.api("POST", "/submissions", several)[0]["submission_id"]) == wanted
+    with_emails = {"template_id": template["id"], "emails": ["a@example.com"], "expire_at": local}
+    assert expiry(suite.api("POST", "/submissions", with_emails)[0]["submission_id"]) == wanted
+    html = {"documents": [{"html": "<p><text-field name='City' role='Seller'></text-field></p>"}]}
+    assert (
+        suite.api("POST", "/submissions/html", {**html, "submitters": people, "expire_at": local})["expire_at"]
+        == wanted
+    )
+
+    assert (
+        suite.api("PUT", f"/submissions/{made}", {"expire_at": "2036-12-01"})["expire_at"] == "2036-12-01T05:00:00.000Z"
+    )
+    with_offset = {"expire_at": "2036-07-01T10:00:00+02:00"}
+    assert suite.api("PUT", f"/submissions/{made}", with_offset)["expire_at"] == "2036-07-01T08:00:00.000Z"
+
+    def of_batch(rows: str, settings: dict[str, Any]) -> str:
+        parts = {
+            "settings": (None, json.dumps({"template_id": template["id"], **settings})),
+            "rows": ("rows.csv", rows),
+        }
+        batch = suite.call("POST", "/submissions/batch", files=parts).json()
+        row = wait_until(
+            lambda: suite.api("GET", f"/batches/{batch['id']}/rows", params={"status": "created"})["data"],
+            what="the row",
+        )[0]
+        return expiry(row["submission_id"])
+
+    assert of_batch(f"Seller.email,submission.expire_at\nseller@example.com,{local}\n", {}) == wanted
+    assert of_batch("Seller.email\nseller@example.com\n", {"expire_at": local}) == wanted

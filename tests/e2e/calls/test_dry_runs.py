@@ -122,6 +122,10 @@ def test_of_several_submissions_each_is_told_all(suite: RunningSuite, template: 
     told = suite.api("POST", "/submissions", both, params=TRIED, status=422)
     of_second = {"submissions[1].submitters[0].email", "submissions[1].submitters[0].role"}
     assert _of(told) == {f"submissions[0].{field}" for field in EXPECTED} | of_second, told
+    person = {"role": "Seller", "email": "a@example.com"}
+    ignored = {**both, "submissions": [{"submitters": [person]}, {"submitters": [{**person, "values": {"Nmae": "x"}}]}]}
+    (warning,) = suite.api("POST", "/submissions", ignored, params=TRIED)["warnings"]
+    assert warning["field"] == "submissions[1].submitters[0].values.Nmae"
     emails = {"template_id": template["id"], "emails": ["nobody", "a@example.com"], "expire_at": "2020-01-01"}
     told = suite.api("POST", "/submissions/emails", emails, params=TRIED, status=422)
     assert (told["error"], _of(told)) == ("emails are invalid", {"emails[0]", "expire_at"})

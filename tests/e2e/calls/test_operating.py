@@ -17,6 +17,7 @@ from deploy.command.environment import REQUIRED
 from deploy.observability import make_dashboard
 from deploy.services import ROOT, SERVICES
 from tests.support.judges.operations import metrics
+from tests.support.judges.operations.kubectl import COMPLETE, objects_of, of_kind
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import completed
 from tests.support.services.suite import RunningSuite
@@ -133,3 +134,14 @@ def test_what_alerts_and_dashboard_ask_for_is_what_the_processes_tell(suite: Run
         set().union(*(metric.series for metric in metrics.of_the_code().values())) | metrics.OF_PROMETHEUS | set(told)
     )
     assert {name for query in queries for name in metrics.named(query)} <= known
+
+
+def test_what_the_autoscalers_ask_for_is_what_the_processes_tell(suite: RunningSuite) -> None:
+    """Each with a number: what is NaN scales nothing."""
+    series = dict(re.findall(r"^(\w+\{[^}]*\}) (\S+)$", "\n".join(scraped(suite).values()), re.MULTILINE))
+    specs = [one["spec"] for one in of_kind(objects_of(COMPLETE), "HorizontalPodAutoscaler").values()]
+    asked = [metric["external"]["metric"] for spec in specs for metric in spec["metrics"] if "external" in metric]
+    assert len(asked) == 4
+    for metric in asked:
+        (label,) = metric["selector"]["matchLabels"].items()
+        assert float(series[f'{metric["name"]}{{{label[0]}="{label[1]}"}}']) >= 0

@@ -49,7 +49,7 @@ def test_a_reader_that_keeps_the_cursor_reads_what_a_webhook_is_told(sqlite_suit
         of_ours = [each for each in read if about(each) in ours]
 
         def told() -> list[str]:
-            ids = [each.message_id.rpartition(".")[0] for each in receiver.requests]
+            ids = [each.message_id for each in receiver.requests]
             return [each for each in ids if each in {one["id"] for one in of_ours}]
 
         wait_until(lambda: set(told()) == {each["id"] for each in of_ours}, what="the deliveries")

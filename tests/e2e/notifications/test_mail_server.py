@@ -115,6 +115,15 @@ def test_two_signers_and_their_sender(server: MailServer, suite: RunningSuite, t
     assert BUYER not in str(server.message(SELLER)["To"])
 
 
+def test_a_mail_names_the_request_that_it_comes_of(
+    server: MailServer, suite: RunningSuite, template: dict[str, Any]
+) -> None:
+    body = {"template_id": template["id"], "submitters": people(), "order": "random"}
+    answer = suite.call("POST", "/submissions", body, headers={"X-Request-Id": "from-our-crm:4711"})
+    assert (answer.status_code, answer.headers["X-Request-Id"]) == (200, "from-our-crm:4711")
+    assert [message["X-Request-Id"] for message in all_of(server, SELLER, BUYER)] == ["from-our-crm:4711"] * 2
+
+
 def test_a_message_with_variables(server: MailServer, suite: RunningSuite, template: dict[str, Any]) -> None:
     general = {
         "subject": "{{template.name}} for {{submitter.name}}",

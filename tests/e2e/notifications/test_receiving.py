@@ -169,6 +169,12 @@ def test_a_receiver_loses_nothing_and_takes_nothing_twice(
         late = signature(hook["signing_secret"], "forged.1", old, body)
         stale = {**forged, "webhook-timestamp": str(old), "webhook-signature": late}
         assert requests.post(url, body, headers=stale, timeout=120).status_code == 401
+        planned_before = json.dumps({"event_type": "form.completed", "data": {"id": 0}}).encode()
+        for told in ("earlier.5", "earlier"):  # before 2026-11-29 the webhook's id stood behind a dot
+            right = signature(hook["signing_secret"], told, now, planned_before)
+            headers = {"webhook-id": told, "webhook-timestamp": str(now), "webhook-signature": right}
+            assert requests.post(url, planned_before, headers=headers, timeout=120).status_code == 204
+        assert [each for each in taken(tmp_path) if each[2] == 0] == [("earlier", "form.completed", 0)]
     second = agreed()
     wait_until(lambda: "tried" in states(), what="a delivery that nobody took")
     with running():

@@ -1,14 +1,17 @@
 """Webhooks from their making to their removal, and the same events polled, page by page."""
 
+import hashlib
 import json
 import time
 import uuid
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import requests
 
+from contracts import links
 from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.judges.interfaces.json_schema import body_of, faults
 from tests.support.material.agreement import agreement_pdf, send
@@ -161,6 +164,72 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
         kind = path.rpartition("/")[2]
         (event,) = wait_until(lambda p=path, k=kind: polled(p, k), what="the polled event")  # type: ignore[misc]
         assert {**event, "id": None} == {"id": None, **told[kind]}
+
+
+def test_a_receiver_without_a_key_downloads_what_events_link_to(suite: RunningSuite) -> None:
+    """For the time that its webhook sets; afterwards, and in what it was not set for, with a key."""
+    with Receiver() as receiver:
+        body = {"url": receiver.url, "events": ["form.completed"], "file_link_minutes": 60}
+        for wrong in (0, -5, 10081, "soon", 1.5):
+            refused = suite.api("POST", "/webhooks", {**body, "file_link_minutes": wrong}, status=422)
+            assert refused["details"][0]["field"] == "file_link_minutes"
+        webhook = suite.api("POST", "/webhooks", body, status=201)
+        path = f"/webhooks/{webhook['id']}"
+        assert webhook["file_link_minutes"] == suite.api("GET", path)["file_link_minutes"] == 60
+        refused = suite.api("PUT", path, {"file_link_minutes": 0}, status=422)
+        assert refused["details"][0]["field"] == "file_link_minutes"
+        assert suite.api("PUT", path, {"file_link_minutes": 10}) == {
+            **webhook,
+            "file_link_minutes": 10,
+            "updated_at": suite.api("GET", path)["updated_at"],
+        }
+        template = suite.template(agreement_pdf())["id"]
+        begun = suite.api("GET", "/events", params={"limit": 1})["end"]
+
+        def told_last() -> tuple[Received, dict[str, Any]]:
+            """What is told when the last of both has completed."""
+            seller, buyer = send(suite, template, send_email=False)
+            for party in (seller, buyer):
+                suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
+
+            def found() -> list[Received]:
+                return [each for each in receiver.requests if json.loads(each.body)["data"]["id"] == buyer["id"]]
+
+            (received,) = wait_until(found, what="the completion with the sealed documents")
+            return received, json.loads(received.body)["data"]
+
+        received, data = told_last()
+        urls = [data["documents"][0]["url"], data["audit_log_url"], data["submission"]["audit_log_url"]]
+        for url in urls:
+            answer = requests.get(url, timeout=120)
+            assert (answer.status_code, answer.content[:5]) == (200, b"%PDF-")
+        sealed = requests.get(urls[0], timeout=120).content
+        assert hashlib.sha256(sealed).hexdigest() == data["documents"][0]["sha256"]
+        page = suite.api("GET", "/events", params={"limit": 100, "kinds": "form.completed", "after": begun})
+        (fed,) = [each for each in page["data"] if each["id"] == received.message_id]
+        assert requests.get(fed["data"]["documents"][0]["url"], timeout=120).status_code == 401
+
+        secret = (suite.var_dir / "secrets" / "link-secret").read_text().strip()
+        link = links.read(secret, urls[0].split("/file/")[1].split("/")[0])
+        over = links.url(suite.base_url, secret, replace(link, expires_at=int(time.time()) - 1))
+        assert requests.get(over, timeout=120).status_code == 401
+        assert requests.get(over, headers={"X-Auth-Token": "wrong"}, timeout=120).status_code == 401
+        assert requests.get(over, headers={"X-Auth-Token": suite.api_key}, timeout=120).content == sealed
+
+        assert suite.api("PUT", path, {"file_link_minutes": None})["file_link_minutes"] is None
+        _, later = told_last()
+        assert requests.get(later["documents"][0]["url"], timeout=120).status_code == 401
+        suite.api("POST", f"{path}/replay", {"from": webhook["created_at"]})
+        wait_until(
+            lambda: (
+                [each.body for each in receiver.requests if each.message_id == received.message_id]
+                == [received.body] * 2
+            ),
+            what="the same bytes again",
+        )
+        suite.api("DELETE", f"/submissions/{data['submission_id']}", params={"permanently": "true"})
+        wait_until(lambda: {requests.get(url, timeout=120).status_code for url in urls} == {404}, what="the removal")
+        suite.api("DELETE", path)
 
 
 def seconds(events: list[dict[str, Any]]) -> set[str]:

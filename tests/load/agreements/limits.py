@@ -32,6 +32,7 @@ from services.webhooks import commands
 from tests.support.material.webhooks import envelope, new_webhook
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.migrated import migrated
+from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
 
 TOLD, RECORDED = 3000, 600
@@ -82,7 +83,7 @@ def recorded(database: Database, threads: int) -> None:
 
     def record(part: int) -> None:
         for one in told[part::threads]:
-            database.write(commands.record_event, one, now())
+            database.write(commands.record_event, one, now(), LINK_SECRET)
 
     began, spent = time.monotonic(), time.process_time()
     with ThreadPoolExecutor(threads) as pool:

@@ -78,7 +78,7 @@ def erasure(sequence: int | None = None, *, submission: int = 1, event_id: str =
 
 
 def erase(database: Database, *event: Any, at: datetime = NOW) -> None:
-    database.write(commands.erase, *(event or erasure()), at)
+    database.write(commands.erase, *(event or erasure()), at, LINK_SECRET)
 
 
 def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more: Any) -> Any:
@@ -88,7 +88,7 @@ def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more
 
 def record(database: Database, *envelopes: Envelope, at: datetime = NOW) -> None:
     for each in envelopes:
-        database.write(commands.record_event, each, at)
+        database.write(commands.record_event, each, at, LINK_SECRET)
 
 
 def deliveries(database: Database, webhook_id: int) -> list[rpc.Delivery]:

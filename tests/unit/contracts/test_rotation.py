@@ -1,5 +1,6 @@
 """A secret that is replaced in three steps: in each of them, and between them, what one process makes the others accept."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -26,6 +27,10 @@ CHALLENGE = Challenge("submitter:1", "email", "ann@example.com")
 @pytest.mark.parametrize(("maker", "reader"), SIDE_BY_SIDE)
 def test_side_by_side_all_understand_each_other(maker: str, reader: str) -> None:
     assert links.read(reader, links.sign(maker, FILE, "slug"), "slug") == FILE
+    of_event = replace(FILE, expires_at=None, fields_of=links.FieldsOf("submissions", 31, ""))
+    told = links.url("https://sign.example.com", maker, of_event)
+    opened = links.opened(told, reader, "submission:31", 99).split("/")[4]
+    assert links.read(maker, opened) == replace(of_event, expires_at=99, key_after=True)
     assert unseal(reader, "purpose", seal(maker, "purpose", "text")) == "text"
     proof = one_time_codes.proof_of(CHALLENGE, maker, NOW).proof
     assert one_time_codes.is_passed(CHALLENGE, [proof], reader, NOW)

@@ -146,6 +146,24 @@ def test_points_in_time(text: str, moment: datetime) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2027-07-01 10:00", datetime(2027, 7, 1, 14, tzinfo=UTC)),
+        ("2027-01-01", datetime(2027, 1, 1, 5, tzinfo=UTC)),
+        ("2027-07-01T10:00:00Z", datetime(2027, 7, 1, 10, tzinfo=UTC)),
+        ("2027-07-01 10:00:00 UTC", datetime(2027, 7, 1, 10, tzinfo=UTC)),
+        ("2027-07-01T10:00:00+02:00", datetime(2027, 7, 1, 8, tzinfo=UTC)),
+        ("2027-11-07 01:30", datetime(2027, 11, 7, 5, 30, tzinfo=UTC)),  # twice: the first of them
+        ("2027-03-14 02:30", datetime(2027, 3, 14, 7, 30, tzinfo=UTC)),  # never: the clocks are put forward
+        ("9999-12-31T23:00", datetime(9999, 12, 31, 23, tzinfo=UTC)),
+    ],
+)
+def test_points_in_time_of_a_zone(text: str, moment: datetime) -> None:
+    assert formats.is_moment(text)
+    assert formats.parse_moment(text, "America/New_York") == moment
+
+
+@pytest.mark.parametrize(
     "text", ["", "tomorrow", "1772600767", "2026-13-01", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00+12:00"]
 )
 def test_no_points_in_time(text: str) -> None:

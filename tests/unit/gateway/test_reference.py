@@ -5,6 +5,8 @@ import itertools
 import json
 import re
 import shlex
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from services.gateway.http.openapi import specification
-from services.gateway.reference import layout, markdown, samples, schemas
+from services.gateway.reference import guides, layout, markdown, samples, schemas
 from services.gateway.reference.calls import Call, calls, parts, slug
 from services.gateway.reference.files import addresses, files
 from services.gateway.settings import Settings
@@ -163,7 +165,70 @@ curl --fail-with-body 'https://x.example/api/things/7/copy' \\
 
 def test_every_address_is_served_and_nothing_else() -> None:
     assert sorted(FILES) == sorted(addresses())
-    assert len(FILES) == 2 * (len(DOCUMENT["tags"]) + 1) + 2
+    assert len(FILES) == 2 * (len(DOCUMENT["tags"]) + 1) + 2 + 2 * (len(guides.guides()) + 1)
+
+
+def test_they_are_the_same_whenever_they_are_made() -> None:
+    """Also byte for byte: readers ask by entity tags whether something has changed."""
+    assert files(SETTINGS) == FILES
+
+
+def test_guides_are_what_the_list_of_pages_has_for_who_writes_programs() -> None:
+    pages = Path(guides.__file__).parents[3] / "docs"
+    assert {"receiving", "coming-from-docuseal", "keys", "http", "errors", "bulk", "privacy"} <= guides.guides().keys()
+    assert not {"install", "operators", "scale", "interface", "README"} & guides.guides().keys()
+    for name, guide in guides.guides().items():
+        source = (pages / f"{name}.md").read_text(encoding="utf-8")
+        assert source.startswith(f"# {guide.title}\n")
+        assert guide.summary
+        assert "<!--" not in guide.source
+        assert not re.search(r"!\[[^\]]*\]\(", guide.source), "no pictures"
+        blocks = re.findall(r"^```.*?^```$", source, re.MULTILINE | re.DOTALL)
+        assert re.findall(r"^```.*?^```$", guide.source, re.MULTILINE | re.DOTALL) == blocks, "code is as it was"
+        words = re.sub(r"\W+", "", re.sub(r"<!--.*?-->|\]\([^)]*\)", "", source))
+        assert re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "", guide.source)) == words, "nothing is lost but links"
+    page = FILES["/guides/keys"].body.decode()
+    assert "<details" not in page, "a block of code is no sample of a call"
+    assert "<br>" in page
+    assert "&lt;br&gt;" not in page
+    assert 'aria-current="page">API keys</a><ul><li><a href="#what-a-key-may-do">' in page
+
+
+def test_descriptions_lead_to_the_guides_that_they_name() -> None:
+    given = {
+        "description": "See `docs/keys.md`, docs/README.md (docs/http.md).",
+        "x": ["docs/keys.md", {"description": 1}],
+    }
+    assert guides.linked(given, "https://x.example") == {
+        "description": "See [docs/keys.md](https://x.example/guides/keys), docs/README.md "
+        "([docs/http.md](https://x.example/guides/http)).",
+        "x": ["docs/keys.md", {"description": 1}],
+    }
+    whole = json.dumps(DOCUMENT)
+    named = set(re.findall(r"docs/([a-z-]+)\.md", whole))
+    assert named <= guides.guides().keys(), "a description names no page that an installation does not serve"
+    assert "(https://sign.example.com/guides/testing)" in FILES["/reference.md"].body.decode()
+
+
+def test_types_in_words() -> None:
+    words = "abcdefghijklmnop"
+    named: dict[str, Any] = {"Few": {"enum": [*words[: schemas._FEW]]}, "Many": {"enum": [*words[: schemas._FEW + 1]]}}
+    named["Either"] = {"anyOf": [{"$ref": "#/components/schemas/Few"}, {"enum": [None]}]}
+    document = {"components": {"schemas": named}}
+    refer = "#/components/schemas/"
+    few = ", ".join(f"`{word}`" for word in words[: schemas._FEW - 1]) + f" or `{words[schemas._FEW - 1]}`"
+    assert schemas.type_of(document, {"$ref": refer + "Few"}) == few
+    assert schemas.type_of(document, {"$ref": refer + "Many"}) == "[Many](#many)"
+    assert schemas.type_of(document, {"$ref": refer + "Either"}) == "[Either](#either)"
+    assert (
+        schemas.type_of(document, {"anyOf": [{"type": "string"}, {"enum": [None]}], "nullable": True})
+        == "string or null"
+    )
+    assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT}) == "integer"
+    assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT - 1}).startswith("integer, up to")
+    assert schemas.named(document, [None, {"$ref": refer + "Either"}, {"$ref": "#/elsewhere/Many"}]) == ["Either"]
+    assert schemas._key_text({"description": "ä.", "example": {"a": "ü"}}) == 'ä. For example `{"a": "ü"}`.'
+    assert schemas._key_text({"example": None}) == ""
 
 
 def test_every_call_is_told_of_with_its_samples() -> None:
@@ -196,7 +261,10 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
         assert len(identifiers) == len(set(identifiers)), address
         for target in tree.xpath("//a/@href | //link/@href"):
             parsed = urlsplit(urljoin(f"https://sign.example.com{address}", target))
-            assert parsed.netloc == "sign.example.com", target
+            if parsed.netloc != "sign.example.com":
+                assert address.startswith("/guides/"), target
+                assert parsed.scheme == "https", target
+                continue
             assert parsed.path in elsewhere or parsed.path in FILES, f"{address}: {target}"
             if parsed.fragment and parsed.path in trees:
                 asked += 1
@@ -207,10 +275,13 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
     for address, source in sources.items():
         for target, words in links(source):
             parsed = urlsplit(urljoin(f"https://sign.example.com{address}", target))
+            if parsed.netloc != "sign.example.com" and address.startswith("/guides/"):
+                continue
             assert parsed.path in elsewhere or parsed.path in FILES, f"{address}: {target}"
             if parsed.fragment and parsed.path in sources:
                 heading = headings[parsed.path].get(unquote(parsed.fragment))
-                assert heading == words or (words == "More" and heading), f"{address}: {target}"
+                in_words = address.startswith("/guides") or words == "More"  # and not by its name
+                assert heading == words or (in_words and heading), f"{address}: {target}"
 
 
 def test_pages_have_no_script_no_style_within_and_nothing_from_elsewhere() -> None:
@@ -227,13 +298,15 @@ def test_llms_txt_is_what_llmstxt_org_says() -> None:
     """A heading, a quotation, words without headings, then sections with lists of links, each with its description."""
     text = FILES["/llms.txt"].body.decode()
     tokens = MarkdownIt().parse(text)
-    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2"]
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2"]
     assert [token.type for token in tokens if token.level == 0 and token.nesting == 1][:2] == [
         "heading_open",
         "blockquote_open",
     ]
     listed = re.findall(r"^- \[([^\]]+)\]\((https://sign\.example\.com(/[^)]+))\): \S.*$", text, re.MULTILINE)
-    assert len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3
+    assert (
+        len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3 + len(guides.guides())
+    )
     assert [path for _, _, path in listed if path not in FILES] == ["/openapi.json", "/openapi-3.1.json"]
 
 
@@ -244,7 +317,8 @@ def test_a_page_of_a_small_document() -> None:
     told = rest.partition("## Change a thing\n\n")[2]
     assert told.partition("### Samples")[0] == (
         "`PUT /things/{id}`\n\nIt is another one then.\n\n"
-        "**Who may call it:** users with the role `admin` or `editor`, with a key of the scope `send`, for test keys only. "
+        "**Who may call it:** users with the role `admin` or `editor`, with a key of the scope `send`, for test keys only, "
+        "not for keys that are limited to folders. "
         "[Try it](../docs#/Big%20things/things.update)\n\n"
         "### Parameters\n\n"
         "| Name | In | Type | Required | Description |\n| --- | --- | --- | --- | --- |\n"
@@ -333,6 +407,175 @@ def test_samples_of_a_small_document() -> None:
     )
     assert "ignore_errors" not in saved["PHP"]
     assert saved["PHP"].endswith("file_put_contents('copy.zip', $answer);")
+
+
+WIDE = {"name": "w" * 70, "sizes": [1, 2], "none": {}, "text": "a\n$b"}
+FORM: dict[str, Any] = {
+    "info": {"title": "Form", "description": ""},
+    "security": [{"apiKey": []}],
+    "tags": [{"name": "Rows", "description": "Rows."}],
+    "paths": {
+        "/rows": {
+            "post": {
+                "tags": ["Rows"],
+                "operationId": "rows.create",
+                "summary": "Add rows",
+                "deprecated": True,
+                "x-deprecated": {"since": "2026-12-01", "sunset": "2027-12-31"},
+                "x-roles": ["admin"],
+                "x-scope": "any",
+                "x-folders": True,
+                "requestBody": {
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": {
+                                "type": "object",
+                                "required": ["rows", "picture"],
+                                "properties": {
+                                    "rows": {"type": "string", "format": "binary"},
+                                    "picture": {"type": "string", "format": "binary", "example": None},
+                                    "settings": {"type": "object"},
+                                    "note": {"type": "string"},
+                                    "unsaid": {"type": "string"},
+                                },
+                            },
+                            "example": {"rows": "a,b", "settings": WIDE, "note": "ä $x\nit's"},
+                        },
+                    }
+                },
+                "responses": {
+                    "200": {
+                        "description": "Done.",
+                        "content": {"text/plain": {"schema": {"type": "string"}, "example": "ä 3\n"}},
+                    }
+                },
+            },
+            "delete": {
+                "tags": ["Rows"],
+                "operationId": "rows.remove",
+                "summary": "Remove rows",
+                "deprecated": True,
+                "x-deprecated": {"since": "2026-12-01"},
+                "x-scope": "webhooks",
+                "requestBody": {"content": {"text/csv": {"schema": {"type": "string", "minLength": 1}}}},
+                "responses": {"200": {"description": "Gone."}},
+            },
+        }
+    },
+    "components": {"schemas": {}},
+}
+FORM_SAMPLES = {
+    "Shell": """curl --fail-with-body -X POST 'https://x.example/api/rows' \\
+  -H "X-Auth-Token: $COUNTERSIGN_API_KEY" \\
+  -F 'rows=@rows.csv' \\
+  -F 'picture=@document.pdf' \\
+  --form-string 'settings={"name": "WIDE", "sizes": [1, 2], "none": {}, "text": "a\\n$b"}' \\
+  --form-string 'note=ä $x
+it'\\''s'""",
+    "Python": """import json
+import os
+
+import requests
+
+answer = requests.post(
+    "https://x.example/api/rows",
+    headers={"X-Auth-Token": os.environ["COUNTERSIGN_API_KEY"]},
+    data={"settings": json.dumps({
+        "name": "WIDE",
+        "sizes": [1, 2],
+        "none": {},
+        "text": "a\\n$b",
+    }), "note": "ä $x\\nit's"},
+    files={"rows": open("rows.csv", "rb"), "picture": open("document.pdf", "rb")},
+    timeout=60,
+)
+answer.raise_for_status()
+print(answer.text)""",
+    "JavaScript": """import { readFile } from "node:fs/promises";
+
+const form = new FormData();
+form.append("rows", new Blob([await readFile("rows.csv")]), "rows.csv");
+form.append("picture", new Blob([await readFile("document.pdf")]), "document.pdf");
+form.append("settings", JSON.stringify({
+  "name": "WIDE",
+  "sizes": [1, 2],
+  "none": {},
+  "text": "a\\n$b"
+}));
+form.append("note", "ä $x\\nit's");
+const answer = await fetch("https://x.example/api/rows", {
+  method: "POST",
+  headers: { "X-Auth-Token": process.env.COUNTERSIGN_API_KEY },
+  body: form,
+});
+if (!answer.ok) throw new Error(await answer.text());
+console.log(await answer.text());""",
+    "PHP": """<?php
+$boundary = bin2hex(random_bytes(16));
+$body = '';
+$parts = [
+    'name="rows"; filename="rows.csv"' => file_get_contents('rows.csv'),
+    'name="picture"; filename="document.pdf"' => file_get_contents('document.pdf'),
+    'name="settings"' => json_encode([
+        'name' => 'WIDE',
+        'sizes' => [1, 2],
+        'none' => new stdClass(),
+        'text' => "a\\n\\$b",
+    ]),
+    'name="note"' => "ä \\$x\\nit's",
+];
+foreach ($parts as $head => $content) {
+    $body .= "--$boundary\\r\\nContent-Disposition: form-data; $head\\r\\n\\r\\n$content\\r\\n";
+}
+$context = stream_context_create(['http' => [
+    'method' => 'POST',
+    'header' => ['X-Auth-Token: ' . getenv('COUNTERSIGN_API_KEY'), "Content-Type: multipart/form-data; boundary=$boundary"],
+    'content' => "$body--$boundary--\\r\\n",
+    'ignore_errors' => true,
+]]);
+$answer = file_get_contents('https://x.example/api/rows', false, $context);
+echo $answer;""",
+}
+
+
+def test_samples_of_a_form() -> None:
+    """Files, one of which is told of by its content; a text of two lines; and JSON that is too wide for one."""
+    post = next(call for call in calls(FORM) if call.method == "POST")
+    for language in samples.LANGUAGES:
+        written = language.write(FORM, post, "https://x.example/api")
+        assert written.replace("w" * 70, "WIDE") == FORM_SAMPLES[language.name]
+    only_files = replace(post, bodies=(replace(post.bodies[0], example={"rows": "a,b"}),))
+    assert "data=" not in samples.python(FORM, only_files, "https://x.example/api")
+    assert "import json" not in samples.python(FORM, only_files, "https://x.example/api")
+
+
+def test_the_page_of_a_form_and_of_calls_that_are_to_go() -> None:
+    page = markdown.pages(FORM, "https://x.example/api")["rows"]
+    added, _, removed = page.partition("## Remove rows\n\n")
+    assert "`POST /rows`\n\n**Deprecated** since 2026-12-01, and gone from 2027-12-31 on.\n\n" in added
+    assert "**Who may call it:** users with the role `admin`, with any key. [Try it]" in added
+    assert "`multipart/form-data`, may be left out.\n\n| Key | Type" in added
+    assert "| `picture` | file | yes |  |\n" in added
+    assert "An example of `200`:\n\n```\nä 3\n```" in added
+    assert removed.startswith("`DELETE /rows`\n\n**Deprecated** since 2026-12-01.\n\n**Who may call it:** every user, ")
+    assert "with a key of the scope `webhooks`. [Try it]" in removed, "which no key of folders has"
+    assert "`text/csv`, may be left out: string, 1 character or more." in removed
+
+
+@pytest.mark.parametrize("length", [79, 80, 81])
+def test_what_fits_stands_in_one_line(length: int) -> None:
+    """In each language, as far as its lines are indented by then."""
+    for how, depth, width in ((samples._JAVASCRIPT, 0, 2), (samples._PYTHON, 1, 4), (samples._PHP, 1, 4)):
+        value = ["x" * (length - len('[""]') - depth * width)]
+        text = samples._literal(value, how, depth)
+        assert ("\n" in text) is (length > samples._WIDTH)
+        if "\n" in text:
+            first, item, last = text.split("\n")
+            assert (first, last) == ("[", " " * depth * width + "]")
+            assert len(item) - len(item.lstrip()) == (depth + 1) * width
+    assert samples._literal([["y" * 100]], samples._PYTHON, 1).splitlines()[2].startswith(" " * 12 + '"')
+    assert samples._literal("z" * 200, samples._JAVASCRIPT, 0) == json.dumps("z" * 200)
+    assert samples._literal({}, samples._PHP, 40) == "new stdClass()"
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS.values() if call.body], ids=lambda call: call.id)

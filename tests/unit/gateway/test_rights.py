@@ -50,8 +50,21 @@ NEEDED = {
 """Written once more by hand: to move an operation to another scope is a decision, no slip."""
 
 
-def of(*words: str, until: datetime | None = None) -> Rights:
-    return Rights(frozenset(map(Scope, words)), until)
+OF_FOLDERS = """
+    templates.search templates.get templates.schema templates.evaluate templates.detected_fields templates.submissions
+    templates.create_submission templates.create_from_pdf templates.create_from_docx templates.create_from_html
+    templates.merge templates.update templates.remove templates.change_documents templates.clone
+    submissions.search submissions.get submissions.events submissions.documents submissions.evidence
+    submissions.create submissions.init submissions.emails submissions.update submissions.remove submissions.seal
+    submissions.send_again submissions.dutystamp submissions.certsign submissions.erasure submissions.erasure_receipt
+    batches.create batches.cancel batches.retry batches.search batches.get batches.rows batches.results
+    submitters.search submitters.get submitters.update tools.merge tools.verify tools.version users.current
+"""
+"""The same of what keys of folders may call: one that reaches a record asks a service that knows its folder."""
+
+
+def of(*words: str, until: datetime | None = None, folders: tuple[str, ...] | None = None) -> Rights:
+    return Rights(frozenset(map(Scope, words)), until, folders=folders)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
@@ -68,6 +81,31 @@ def test_the_document_says_which_scope_an_operation_needs(operation: specificati
 def test_the_table_above_has_every_operation_once() -> None:
     listed = [operation for words in NEEDED.values() for operation in words.split()]
     assert sorted(listed) == sorted(operation.id for operation in OPERATIONS if operation.roles)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_the_document_says_which_operations_keys_of_folders_may_call(operation: specification.Operation) -> None:
+    assert operation.by_folder is (operation.id in OF_FOLDERS.split())
+    if operation.by_folder:
+        assert not operation.scopes & rights.OF_THE_ACCOUNT or operation.scopes == EVERY_SCOPE
+
+
+def test_a_key_of_folders_is_refused_where_folders_mean_nothing() -> None:
+    rights.check_folders(WHOLE, allowed=False)
+    rights.check_folders(of("read", folders=("A",)), allowed=True)
+    for limited in (of("read", folders=("A",)), of("read", folders=())):
+        with pytest.raises(ServiceError) as refused:
+            rights.check_folders(limited, allowed=False)
+        assert (refused.value.code, refused.value.details) == ("forbidden", [])
+
+
+@pytest.mark.parametrize("words", [("admin",), ("read", "webhooks"), ("admin", "webhooks", "send")])
+def test_a_key_of_folders_has_no_scope_of_the_account(words: tuple[str, ...]) -> None:
+    rights.check_scopes_of_folders(of(*words))
+    with pytest.raises(ServiceError) as refused:
+        rights.check_scopes_of_folders(of(*words, folders=("A",)))
+    assert (refused.value.code, [detail["field"] for detail in refused.value.details]) == ("invalid", ["scopes"])
+    rights.check_scopes_of_folders(of("read", "send", "templates", "agent:send", folders=("A",)))
 
 
 def test_an_operation_of_which_nothing_is_said_needs_what_no_key_has() -> None:
@@ -128,6 +166,8 @@ def test_scopes_are_shown_in_one_order_and_read_without_what_is_not_known() -> N
         (of("admin", "read"), of("read", until=LATER)),
         (of("admin", "read", until=LATER), of("read", until=LATER)),
         (of("admin", "read", until=LATER), of("read", "admin", until=SOON)),
+        (of("admin", "read"), of("read", folders=("A",))),
+        (of("read", folders=("A", "B")), of("read", folders=("B / C",))),
     ],
 )
 def test_a_key_gives_what_it_has(own: Rights, given: Rights) -> None:
@@ -144,6 +184,9 @@ def test_a_key_gives_what_it_has(own: Rights, given: Rights) -> None:
         (of("admin", until=SOON), of("admin"), "expires at 2026-03-04T06:06:07.000Z and cannot create a key that"),
         (of("admin", until=SOON), of("admin", until=LATER), "expires at 2026-03-04T06:06:07.000Z and cannot"),
         (Rights(EVERY_SCOPE, SOON), WHOLE, "cannot create a key that is valid for longer"),
+        (of("read", folders=("A",)), of("read"), "cannot give a key more folders"),
+        (of("read", folders=("A",)), of("read", folders=("A", "B")), "cannot give a key more folders"),
+        (of("read", folders=("A / B",)), of("read", folders=("A",)), "cannot give a key more folders"),
     ],
 )
 def test_a_key_gives_no_more_than_it_has(own: Rights, given: Rights, said: str) -> None:
@@ -177,6 +220,8 @@ def test_an_end_that_is_over_is_refused_by_its_field(expires_at: datetime) -> No
         (of("read"), of("read", until=LATER)),
         (of("read", "send", until=LATER), of("send", until=SOON)),
         (of("read", until=LATER), of("read", until=LATER)),
+        (of("read"), of("read", folders=("A",))),
+        (of("read", folders=("A",)), of("read", folders=("A / B", "A / C"))),
     ],
 )
 def test_a_key_is_limited(before: Rights, after: Rights) -> None:
@@ -195,6 +240,10 @@ def test_a_key_is_limited(before: Rights, after: Rights) -> None:
         (of("read", "send"), of("admin"), "scopes", "cannot get admin"),
         (of("read", until=SOON), of("read", until=LATER), "expires_at", "must not be later than it is now"),
         (of("read", until=SOON), of("read"), "expires_at", "must not be later than it is now"),
+        (of("read", folders=("A",)), of("read"), "folders", "must be within those"),
+        (of("read", folders=("A",)), of("read", folders=("B",)), "folders", "must be within those"),
+        (of("read", folders=("A",)), of("read", folders=("A", "AB")), "folders", "must be within those"),
+        (of("read", folders=()), of("read", folders=("A",)), "folders", "must be within those"),
     ],
 )
 def test_a_key_never_gets_more(before: Rights, after: Rights, field: str, said: str) -> None:
@@ -208,7 +257,12 @@ def test_a_key_never_gets_more(before: Rights, after: Rights, field: str, said: 
 
 @pytest.mark.parametrize(
     ("after", "field"),
-    [(of("read"), "scopes"), (Rights(EVERY_SCOPE, LATER), "expires_at"), (of("read", until=LATER), "scopes")],
+    [
+        (of("read"), "scopes"),
+        (Rights(EVERY_SCOPE, LATER), "expires_at"),
+        (of("read", until=LATER), "scopes"),
+        (Rights(folders=("A",)), "folders"),
+    ],
 )
 def test_a_first_key_is_not_limited(after: Rights, field: str) -> None:
     """An older version, which may run beside this one, would not know of it, and take the key for a whole one."""
@@ -252,6 +306,22 @@ def test_a_test_key_is_stored_so_that_a_version_without_test_mode_gives_it_nothi
         as_before = rights.read_scopes(text.split())
         assert as_before == (frozenset() if given.test else given.scopes)
     assert rights.read_stored("test:send read", None).scopes == {Scope.SEND}, "never more for what is mixed"
+
+
+def test_a_key_of_folders_is_stored_so_that_a_version_without_them_gives_it_nothing() -> None:
+    for test in (False, True):
+        for folders in (("A", "B / C"), ()):
+            given = Rights(frozenset({Scope.READ, Scope.SEND}), LATER, test, folders)
+            text = rights.stored(given)
+            assert rights.read_stored(text, LATER, list(folders)) == given
+            assert rights.read_stored(text, LATER).folders == (), "without its folders it reaches nothing"
+            words = text.split()
+            assert rights.read_scopes(words) == frozenset(), "a version without folders"
+            of_test_mode = [word.removeprefix("test:") for word in words]
+            assert rights.read_scopes(of_test_mode) == frozenset(), "nor one that knows test mode alone"
+    assert rights.read_stored("folders:send read", None, ["A"]).scopes == {Scope.SEND}, "never more for what is mixed"
+    assert rights.read_stored("read", None, ["A"]).folders == ("A",)
+    assert not of("admin", folders=("A",)).lasts_as_admin
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)

@@ -54,6 +54,13 @@ def test_a_mail_says_the_same_in_text_and_in_html() -> None:
     assert message["Message-ID"] == "<1@acme.example>"
     assert message["Auto-Submitted"] == "auto-generated", "nobody's holiday answers it"
     assert message["Reply-To"] is None
+    assert message["X-Request-Id"] is None
+
+
+def test_the_request_that_it_comes_of_is_named_whole() -> None:
+    request_id = "a.b:c_d-" * 16
+    raw = build(envelope(request_id=request_id), "Hello", "<p>Hello</p>")
+    assert read(raw)["X-Request-Id"] == request_id
 
 
 def test_files_and_the_pictures_go_along() -> None:

@@ -96,6 +96,11 @@ def test_a_box_off_the_page_is_refused_by_name(area: dict[str, Any], field: str)
     assert [detail["field"] for detail in details] == [f"documents[0].fields[1].areas[1].{field}"]
 
 
+def test_a_placeholder_for_a_size_is_refused_with_what_would_be_right() -> None:
+    (detail,) = refused(areas=[AreaInput(x=0, y=0, w=0, h=0)])
+    assert detail["reason"] == "must be above 0: a part of the page (0.2), or points (120)"
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_box_without_a_place_is_refused(value: float) -> None:
     details = refused(areas=[AreaInput(x=value, y=0.1, w=0.1, h=0.1)])

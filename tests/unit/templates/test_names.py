@@ -3,6 +3,7 @@
 import pytest
 
 from contracts.fields.rules import LONGEST_NAME
+from contracts.formats import folders
 from contracts.problems import Problems
 from services.templates.rules import names
 from services.templates.rules.roles import own_uuid
@@ -16,13 +17,22 @@ from services.templates.rules.roles import own_uuid
         ("Leases //  / 2026", "Leases // / 2026"),
         ("Leases /  / 2026", "Leases / 2026"),
         ("A/B", "A/B"),
-        ("", names.DEFAULT_FOLDER),
-        (" / ", names.DEFAULT_FOLDER),
-        (None, names.DEFAULT_FOLDER),
+        ("", folders.DEFAULT),
+        (" / ", folders.DEFAULT),
+        (None, folders.DEFAULT),
     ],
 )
 def test_a_folder_may_be_in_a_folder(given: str | None, folder: str) -> None:
-    assert names.folder(given) == folder
+    assert folders.normalised(given) == folder
+
+
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [("A", True), ("A / B", True), ("A / B / C", True), ("AB", False), ("a", False), ("B / A", False), ("C", True)],
+)
+def test_a_folder_is_within_itself_and_those_around_it(name: str, within: bool) -> None:
+    assert folders.is_within(name, ["A", "C"]) is within
+    assert not folders.is_within(name, [])
 
 
 def test_a_title_may_be_as_long_as_a_name() -> None:

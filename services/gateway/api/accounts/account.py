@@ -67,7 +67,10 @@ _PATIENCE = 12.0
 
 
 async def get(context: GatewayContext, exchange: Exchange) -> Any:
-    stored, known = await context.in_thread(_stored, context)
+    return _answer(context, *await context.in_thread(_stored, context))
+
+
+def _answer(context: GatewayContext, stored: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     webhook = phone_otp.read(stored.get(phone_otp.NAME), context.keys, context.settings)
     account = queries.with_changes(context.settings.account_defaults(), stored)
     return _shown(account, webhook) | _providers_shown(context, stored, known)
@@ -91,7 +94,11 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         stored, known = queries.stored_settings(session), queries.providers_known(session)
         return _shown(account, webhook.after) | _providers_shown(context, stored, known)
 
-    answer: dict[str, Any] = await repeats.own_change(context, exchange, change)
+    def locked(session: Session) -> dict[str, Any]:
+        commands.lock_account(session)
+        return _answer(context, queries.stored_settings(session), queries.providers_known(session))
+
+    answer: dict[str, Any] = await repeats.own_change(context, exchange, change, locked=locked)
     if not decided:
         return answer
     for name, _ in decided:

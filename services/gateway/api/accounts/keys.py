@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import invalid
+from contracts.formats.folders import normalised
+from contracts.formats.plain_text import one_line
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
 from contracts.types import Role
@@ -25,7 +27,9 @@ async def search(context: GatewayContext, exchange: Exchange) -> Any:
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
     user_id, body = _whose(exchange), exchange.body
     name = _name(body["name"])
-    given = Rights(_scopes(body["scopes"]), _moment(body.get("expires_at")), bool(body.get("test")))
+    given = Rights(
+        _scopes(body["scopes"]), _moment(body.get("expires_at")), bool(body.get("test")), _folders(body.get("folders"))
+    )
     api_key = keys.new_api_key()
     made: dict[str, Any] = await repeats.own_change(
         context,
@@ -50,6 +54,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
             _scopes(body["scopes"]) if "scopes" in body else before.scopes,
             _moment(body["expires_at"]) if "expires_at" in body else before.expires_at,
             before.test,
+            _folders(body["folders"]) if "folders" in body else before.folders,
         )
 
     change = commands.KeyChange(_name(body["name"]) if "name" in body else None, rights)
@@ -87,6 +92,16 @@ def _scopes(given: list[str]) -> frozenset[Scope]:
     return frozenset(map(Scope, given))
 
 
+def _folders(given: list[str] | None) -> tuple[str, ...] | None:
+    """Names of folders as they are stored, each once. Raises ServiceError("invalid") for one that is blank."""
+    if given is None:
+        return None
+    names = [one_line(name) for name in given]
+    if (blank := next((i for i, name in enumerate(names) if not name.strip(" /")), None)) is not None:
+        raise invalid(f"folders[{blank}] must not be blank", f"folders[{blank}]", "must not be blank")
+    return tuple(dict.fromkeys(map(normalised, names)))
+
+
 def _moment(given: str | None) -> datetime | None:
     return None if given is None else parse_moment(given)
 
@@ -99,6 +114,7 @@ def _logged(event: str, user_id: int, exchange: Exchange, key: dict[str, Any]) -
         key_id=key["id"],
         key_name=key["name"],
         scopes=key["scopes"],
+        folders=key["folders"],
         test=key["test"],
         expires_at=key["expires_at"],
         of_user_id=user_id,

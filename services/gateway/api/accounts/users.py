@@ -54,17 +54,28 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         changes["email"] = changes["email"].strip()
     if password := exchange.body.get("password"):
         changes["password_hash"] = await context.in_thread(keys.hash_password, password)
-    return await repeats.own_change(context, exchange, commands.update_user, exchange.arguments["id"], changes, now())
+    user_id = exchange.arguments["id"]
+    return await repeats.own_change(
+        context,
+        exchange,
+        commands.update_user,
+        user_id,
+        changes,
+        now(),
+        locked=lambda session: commands.locked_user(session, user_id),
+    )
 
 
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    user_id = exchange.arguments["id"]
     return await repeats.own_change(
         context,
         exchange,
         commands.archive_user,
-        exchange.arguments["id"],
+        user_id,
         actor(exchange).user_id,
         now(),
+        locked=lambda session: commands.locked_user(session, user_id),
         present=lambda user: {
             "message": "User has been removed",
             "id": user["id"],

@@ -127,9 +127,8 @@ class Dispatch:
             return
         if (read := api.IF_UNCHANGED.get(exchange.operation)) is None:
             raise invalid("If-Match cannot be checked for this operation", "If-Match", "cannot be checked here")
-        question = Exchange(
-            exchange.request_id, read, exchange.actor, exchange.key, arguments={"id": exchange.arguments["id"]}
-        )
+        which = {name: value for name, value in exchange.arguments.items() if name == "id"}
+        question = Exchange(exchange.request_id, read, exchange.actor, exchange.key, arguments=which)
         answer = await self._handlers[read](self._context, question)
         if not entity_tags.names(wanted, entity_tags.entity_tag(orjson.dumps(answer))):
             raise changed()

@@ -1,12 +1,12 @@
 """The ``Idempotency-Key`` header: who sends a request again under the same key gets the first answer, not a second effect.
 
 A key belongs to its caller: a user with their first API key, whichever it was, any other API key, or a signer's slug. So no
-API key is told an answer that it could not have got itself, such as one that shows a new API key with more scopes. The first
-request under it claims it and gets a ``request_id``, which goes along with every call to a service; a service answers a
-``request_id`` that it knows with what it answered before (``contracts.runtime.bus.outbox.once``). So a repetition is safe
-whatever died in between: before the claim nothing has happened; after it the same ``request_id`` is used again, also by two
-requests at once; and once the answer is stored here nobody is asked any more. What the gateway changes itself is stored in
-one transaction with its answer (``own_change``).
+API key is told an answer that it could not have got itself, such as one that shows a new API key with more scopes; nor one
+from before its folders were taken away. The first request under it claims it and gets a ``request_id``, which goes along with
+every call to a service; a service answers a ``request_id`` that it knows with what it answered before
+(``contracts.runtime.bus.outbox.once``). So a repetition is safe whatever died in between: before the claim nothing has
+happened; after it the same ``request_id`` is used again, also by two requests at once; and once the answer is stored here
+nobody is asked any more. What the gateway changes itself is stored in one transaction with its answer (``own_change``).
 
 A refusal is not kept: nothing happened, and the mistake may be corrected under the same key. Answers hold API keys and
 people's data: they are sealed, and gone after a day.
@@ -27,6 +27,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
+from contracts.rpc.unchanged import require_state
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import for_update, insert_into
 from services.gateway.accounts.keys import KeyRing
@@ -67,7 +68,7 @@ async def once(
     if exchange.idempotency_key is None:
         return await work()
     ring, database = context.keys, context.database
-    known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, [exchange.operation, content])
+    known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, _asked(exchange, content))
     identity = await context.in_thread(database.read, claimed_as, known_as) if len(known_as) > 1 else known_as[0]
     claim, kept = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
     if kept is not None:
@@ -83,23 +84,37 @@ async def once(
     return answer
 
 
+def _asked(exchange: Exchange, content: Any) -> list[Any]:
+    """What must not differ. A key whose folders were taken away is not told what it could reach before."""
+    folders = exchange.key.rights.folders if exchange.key is not None else None
+    return [exchange.operation, content] if folders is None else [exchange.operation, content, list(folders)]
+
+
 async def own_change(
     context: GatewayContext,
     exchange: Exchange,
     command: Callable[..., Any],
     *arguments: Any,
     present: Callable[[Any], Any] = lambda changed: changed,
+    locked: Callable[[Session], Any] | None = None,
 ) -> Any:
-    """Change the gateway's own database: ``present`` makes the answer of what ``command(session, *arguments)`` returns."""
+    """Change the gateway's own database: ``present`` makes the answer of what ``command(session, *arguments)`` returns.
+
+    ``locked`` locks the record and returns it as its GET would, for operations that take ``If-Match``."""
     ring, claim = context.keys, exchange.claim
+
+    def changed(session: Session) -> Any:
+        if locked is not None and exchange.expected_state is not None:
+            require_state(exchange.expected_state, locked(session))
+        return present(command(session, *arguments))
 
     def change(session: Session) -> Any:
         if claim is None:
-            return present(command(session, *arguments))
+            return changed(session)
         row = session.scalars(for_update(sa.select(RepeatRow).where(_is(claim)))).one_or_none()
         if row is not None and row.answer is not None:
             return _repeated(ring, claim, exchange, KeptAnswer(row.answer, row.ignored))
-        answer = present(command(session, *arguments))
+        answer = changed(session)
         remember_answer(session, claim, _sealed(ring, claim, exchange, answer))
         return answer
 

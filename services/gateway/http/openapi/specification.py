@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -22,6 +23,13 @@ _NULL = {"type": "string", "nullable": True, "enum": [None]}
 """The value null, as OpenAPI 3.0 can say it."""
 OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
 """Formats that our validators know, and no others."""
+
+
+class Deprecation(NamedTuple):
+    """The days of a deprecated call, in UTC: since when it is, and from when on it is gone; None where that is not decided."""
+
+    since: date
+    sunset: date | None
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,20 @@ class Operation:
         """Return whether it is for live keys or for test keys alone; None: for both."""
         named = self.definition.get("x-mode")
         return None if named is None else Mode(named)
+
+    @property
+    def deprecation(self) -> Deprecation | None:
+        """Return the days of a call that is deprecated; None for all others."""
+        if self.definition.get("deprecated") is not True:
+            return None
+        days = self.definition["x-deprecated"]
+        since, sunset = days["since"], days.get("sunset")
+        return Deprecation(date.fromisoformat(since), None if sunset is None else date.fromisoformat(sunset))
+
+    @property
+    def by_folder(self) -> bool:
+        """Tell whether a key that is limited to folders may call it: what it reaches is in a folder, and the services look."""
+        return self.definition.get("x-folders") is True
 
     @property
     def takes_files(self) -> bool:

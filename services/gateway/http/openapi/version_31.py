@@ -33,7 +33,7 @@ _SUMMARIES = {
     "template.archived": "A template was archived, or is back",
 }
 _HEADERS = {
-    "webhook-id": "Id of the event, a dot, id of the webhook: the same on each attempt, resend and replay.",
+    "webhook-id": "Id of the event: the same on each attempt, resend and replay, and as it is polled.",
     "webhook-timestamp": "When this attempt was made, in Unix seconds.",
     "webhook-signature": "One or more signatures, separated by blanks, each `v1,` and base64, as Standard Webhooks has it.",
 }

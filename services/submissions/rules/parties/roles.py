@@ -15,21 +15,25 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
     Where a problem was added, those whose party cannot be told are strangers (``stranger``).
     """
     named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
-    if len(set(named)) < len(named):
+    twice, too_many = len(set(named)) < len(named), len(submitters) > len(parties)
+    if twice:
         problems.add("submitters", "must have different roles", "role must be unique in `submitters`.")
-        return [stranger(submitter) for submitter in submitters]
-    if len(submitters) > len(parties):
+    elif too_many:
         problems.add(
             "submitters",
             f"must not have more than {len(parties)} entries",
             "Defined more signing parties than in template",
         )
-        return [stranger(submitter) for submitter in submitters]
+    if twice or too_many:
+        problems.settle()  # what else is wrong is told beside it
     matches: list[Party] = []
     for index, submitter in enumerate(submitters):
         party = _party(parties, submitter, index, problems)
         if party in matches:
-            problems.add(f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`.")
+            if not twice and not too_many:
+                problems.add(
+                    f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`."
+                )
             party = None
         matches.append(party or stranger(submitter))
     return matches
@@ -55,7 +59,7 @@ def _party(parties: Sequence[Party], submitter: NewSubmitter, index: int, proble
             problems.add(f"{path}.uuid", "is not a role of the template")
         return party
     if not submitter.role or not submitter.role.strip():
-        return parties[index]
+        return parties[index] if index < len(parties) else None
     name = submitter.role.strip().lower()
     party = next((party for party in parties if party.name.strip().lower() == name), None)
     if party is None:

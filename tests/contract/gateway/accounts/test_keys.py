@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from contracts import links
+from contracts.fields.rules import LONGEST_NAME
 from contracts.links import FileLink
 from contracts.runtime.data.database import Database
 from contracts.types import iso
@@ -59,6 +60,50 @@ def refusal(answer: Answer) -> tuple[int, str, str]:
 
 def fields(answer: Answer) -> tuple[int, list[str]]:
     return answer.status, [detail["field"] for detail in answer.json()["details"]]
+
+
+def test_a_key_is_limited_to_folders(gateway: Gateway) -> None:
+    made = new_key(gateway, ["read", "send"], folders=[" Leases /  Berlin ", "Leases / Berlin", "Sales\u202e"])
+    assert made["folders"] == ["Leases / Berlin", "Sales"], "as folders are named, each once"
+    key, one = made.pop("api_key"), f"/users/1/keys/{made['id']}"
+    assert gateway.ask("GET", "/users/1/keys").json()[-1]["folders"] == ["Leases / Berlin", "Sales"]
+    assert gateway.ask("GET", "/user", key=key).status == 200
+    refused = gateway.ask("GET", "/events", key=key)
+    assert refusal(refused)[:2] == (403, "forbidden")
+
+    for change, field in (
+        ({"folders": ["Leases"]}, "folders"),
+        ({"folders": ["Leases / Berlin", "HR"]}, "folders"),
+        ({"folders": []}, "folders"),
+        ({"folders": None}, "folders"),
+        ({"folders": [" / "]}, "folders[0]"),
+        ({"folders": ["x" * (LONGEST_NAME + 1)]}, "folders[0]"),  # no folder has such a name
+        ({"folders": "Sales"}, "folders"),
+    ):
+        assert fields(gateway.ask("PUT", one, change)) == (422, [field]), change
+    narrowed = gateway.ask("PUT", one, {"folders": ["Leases / Berlin / 2026"]})
+    assert (narrowed.status, narrowed.json()["folders"]) == (200, ["Leases / Berlin / 2026"])
+    assert gateway.ask("PUT", one, {"name": "Renamed"}).json()["folders"] == ["Leases / Berlin / 2026"]
+
+    too_long = {"name": "a", "scopes": ["templates"], "folders": ["x" * (LONGEST_NAME + 1)]}
+    assert fields(gateway.ask("POST", "/users/1/keys", too_long)) == (422, ["folders[0]"])
+    for scopes in (["admin"], ["read", "webhooks"]):
+        body = {"name": "a", "scopes": scopes, "folders": ["Sales"]}
+        assert fields(gateway.ask("POST", "/users/1/keys", body)) == (422, ["scopes"])
+        of_account = f"/users/1/keys/{new_key(gateway, scopes)['id']}"
+        assert fields(gateway.ask("PUT", of_account, {"folders": ["Sales"]})) == (422, ["scopes"])
+    both = f"/users/1/keys/{new_key(gateway, ['read', 'webhooks'])['id']}"
+    limited = gateway.ask("PUT", both, {"folders": ["Sales"], "scopes": ["read"]})
+    assert (limited.status, limited.json()["folders"]) == (200, ["Sales"])
+    assert fields(gateway.ask("PUT", f"/users/1/keys/{first_id(gateway)}", {"folders": ["Sales"]})) == (
+        422,
+        ["folders"],
+    )
+
+
+def first_id(gateway: Gateway) -> str:
+    (first,) = [key["id"] for key in gateway.ask("GET", "/users/1/keys").json() if key["first"]]
+    return str(first)
 
 
 def test_a_key_s_life(gateway: Gateway) -> None:

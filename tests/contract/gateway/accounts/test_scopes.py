@@ -11,7 +11,7 @@ import pytest
 
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.http.openapi import specification
-from services.gateway.rights import EVERY_SCOPE, Mode, Scope
+from services.gateway.rights import EVERY_SCOPE, OF_THE_ACCOUNT, Mode, Scope
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_keys import new_key
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
@@ -19,6 +19,7 @@ from tests.support.services.asgi import Answer
 from tests.support.services.migrated import migrated
 
 OPERATIONS = list(specification.operations(specification.document()))
+LIMITED = "This API key is limited to folders"
 LACKS = "This API key does not have the scope "
 
 
@@ -43,6 +44,14 @@ def keys(gateway: Gateway) -> dict[Scope, str]:
 def tests_key(gateway: Gateway) -> str:
     """An admin's key of test mode, with all scopes."""
     made: str = new_key(gateway, [scope.value for scope in Scope], test=True)["api_key"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def key_of_folders(gateway: Gateway) -> str:
+    """An admin's key with all scopes that a key which is limited to folders can have."""
+    scopes = [scope.value for scope in Scope if scope not in OF_THE_ACCOUNT]
+    made: str = new_key(gateway, scopes, folders=["Leases"])["api_key"]
     return made
 
 
@@ -101,6 +110,32 @@ def test_an_operation_goes_on_with_its_own_scope_and_no_other(
         )
     elif operation.roles:
         assert asked(gateway, operation, tests_key).status not in (401, 403, 500)
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"query": b"dry_run=true"},
+    {"query": b"folder=Leases&folders=Leases"},
+    {"headers": {"x-http-method-override": "GET"}},
+]
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.roles], ids=lambda operation: operation.id)
+def test_a_key_of_folders_goes_on_where_folders_are_looked_at(
+    operation: specification.Operation, gateway: Gateway, key_of_folders: str
+) -> None:
+    ways = [*WAYS, {"path": f"/api{path(operation)}"}, {"path": f"{path(operation)}/"}]
+    ways += [{"method": "PATCH"}] if operation.method == "put" else []
+    for way in ways:
+        answer = asked(gateway, operation, key_of_folders, **way)
+        said = f"{way}: {answer.status} {answer.body[:300]!r}"
+        if operation.by_folder:
+            assert answer.status not in (401, 403, 500), said
+        else:
+            assert answer.status == 403, said
+            assert lacked(answer) or answer.json()["error"].startswith(LIMITED) or operation.mode is Mode.TEST, said
+    if operation.method == "get" and not operation.by_folder:
+        assert asked(gateway, operation, key_of_folders, method="HEAD").status == 403
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.roles], ids=lambda operation: operation.id)

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
+from sqlalchemy.orm import Session
 
 from contracts.rpc.health import PING
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import commands
 from services.gateway.accounts.keys import KeyRing
+from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.app import build_app
+from services.gateway.http.exchange import Exchange
 from services.gateway.settings import Settings
 from tests.support.services.asgi import Answer, ask
 from tests.support.services.migrated import migrated
@@ -98,6 +101,9 @@ def test_a_user_s_life(gateway: Gateway) -> None:
     assert {name: answer[name] for name in other} == other
     assert password_is(gateway, user["id"], "second-password")
     gateway.ask("PUT", f"/users/{user['id']}", {"email": "ana@example.com"})
+    nameless = new_user(gateway, "nameless@example.com", "viewer")
+    assert (nameless["first_name"], nameless["last_name"]) == (None, None), "as in author and created_by_user"
+    assert gateway.ask("GET", "/user", key=nameless["api_key"]).json()["first_name"] is None
 
     fresh = gateway.ask("POST", f"/users/{user['id']}/api_key").json()["api_key"]
     assert gateway.ask("GET", "/user", key=key).status == 401
@@ -280,3 +286,49 @@ def test_the_document_and_its_reader(gateway: Gateway) -> None:
         assert name.encode() in page.body
         assert gateway.ask("GET", f"/docs/{name}", key="").status == 200
     assert gateway.ask("GET", "/docs/../../settings.py", key="").status == 404
+
+
+@pytest.mark.parametrize("path", ["/users/2", "/account"])
+def test_what_somebody_else_has_changed_meanwhile_is_not_changed(
+    gateway: Gateway, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By ``If-Match``, compared before the request is handled, and once more when the record is locked."""
+    new_user(gateway, "two@example.com", "viewer")
+    change = {"last_name": "First"} if path == "/users/2" else {"company_name": "First"}
+    tag = gateway.ask("GET", path).headers["etag"]
+    changed = gateway.ask("PUT", path, change, headers={"if-match": tag})
+    assert changed.status == 200, changed.body
+    name, value = next(iter(change.items()))
+    assert gateway.ask("GET", path).json()[name] == value
+    methods = ("PUT", "DELETE") if path == "/users/2" else ("PUT",)
+    for method in methods:
+        body = {name: "Second"} if method == "PUT" else None
+        stale = gateway.ask(method, path, body, headers={"if-match": tag})
+        assert (stale.status, stale.json()["code"]) == (412, "precondition_failed")
+
+    compare = Dispatch._compare
+
+    async def and_somebody_else_changes_it(self: Dispatch, exchange: Exchange) -> None:
+        await compare(self, exchange)
+        if exchange.expected_state is not None:
+            monkeypatch.setattr(Dispatch, "_compare", compare)
+
+            def meanwhile(session: Session) -> None:
+                if path == "/users/2":
+                    commands.update_user(session, 2, {"last_name": "Meanwhile"}, NOW)
+                else:
+                    defaults = gateway.context.settings.account_defaults()
+                    commands.change_account(session, defaults, {"company_name": "Meanwhile"}, NOW)
+
+            await gateway.context.in_thread(gateway.context.database.write, meanwhile)
+
+    for method in methods:
+        monkeypatch.setattr(Dispatch, "_compare", and_somebody_else_changes_it)
+        tag = gateway.ask("GET", path).headers["etag"]
+        body = {name: "Third"} if method == "PUT" else None
+        late = gateway.ask(method, path, body, headers={"if-match": tag})
+        assert (late.status, late.json()["code"]) == (412, "precondition_failed"), late.body
+        assert gateway.ask("GET", path).json()[name] == "Meanwhile"
+        gateway.ask("PUT", path, {name: "First"})
+    tag = gateway.ask("GET", path).headers["etag"]
+    assert gateway.ask("PUT", path, {name: "Fourth"}, headers={"if-match": tag}).json()[name] == "Fourth"

@@ -56,6 +56,11 @@ def test_who_is_not_answered(gateway: RunningGateway) -> None:
         assert (refused.status_code, refused.headers["Allow"]) == (405, "POST, OPTIONS")
     large = post(gateway, b" " * (1024 * 1024 + 1))
     assert (large.status_code, large.json()["error"]) == (413, "The request is larger than 1 MB.")
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        refused = post(gateway, b"{}", Content_Type=media_type)
+        assert (refused.status_code, refused.headers["Content-Type"]) == (415, "application/json"), refused.text
+        assert refused.json()["error"] == "Send the message as application/json."
+    assert post(gateway, INITIALIZE, Content_Type="application/json; charset=utf-8").status_code == 200
     options = requests.options(f"{gateway.base_url}/mcp", timeout=60)
     assert (options.status_code, options.headers["Allow"]) == (204, "POST, OPTIONS")
 

@@ -234,7 +234,7 @@ def test_what_the_service_has_seen_change_is_a_412(gateway: RunningGateway, answ
 
 def test_where_it_cannot_be_checked_it_is_not_ignored(gateway: RunningGateway, answered: Services) -> None:
     """Whoever sends it relies on it."""
-    for method, path in (("PUT", "/account"), ("POST", "/templates/7/clone"), ("DELETE", "/users/1")):
+    for method, path in (("PUT", "/users/1/keys/0"), ("POST", "/templates/7/clone"), ("DELETE", "/users/1/keys/0")):
         answer = gateway.call(method, path, json={}, headers={"If-Match": '"x"'})
         assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "If-Match")
     assert gateway.call("GET", "/templates/7", headers={"If-Match": '"x"'}).status_code == 200
@@ -277,6 +277,14 @@ ERRORS = [
     (500, "DELETE", "/templates/7", {}),
     (503, "GET", "/submissions/31", {}),
 ]
+
+
+def test_what_is_not_there_is_told_in_the_same_words_everywhere(gateway: RunningGateway) -> None:
+    for method, path in (("GET", "/api/nothing"), ("GET", "/nothing"), ("GET", "/file/x"), ("GET", "/s/a/b/c")):
+        assert requests.request(method, f"{gateway.base_url}{path}", timeout=60).json()["error"] == "Not found", path
+    for method, path in (("DELETE", "/api/templates"), ("DELETE", "/verify"), ("POST", "/s/abc"), ("POST", "/docs")):
+        refused = requests.request(method, f"{gateway.base_url}{path}", timeout=60)
+        assert (refused.status_code, refused.json()["error"]) == (405, "Method not allowed"), path
 
 
 @pytest.fixture
@@ -425,6 +433,29 @@ def test_options_says_which_methods_there_are_to_anybody(gateway: RunningGateway
     assert answer.headers["Allow"] == "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"
     refused = gateway.call("POST", "/api/templates/7", json={})
     assert (refused.status_code, refused.headers["Allow"]) == (405, answer.headers["Allow"])
+    for path, allowed, other in (
+        *(
+            (path, "GET, HEAD, OPTIONS", "DELETE")
+            for path in ("/docs", "/docs/errors", "/openapi.json", "/openapi-3.1.json")
+        ),
+        *((path, "GET, HEAD, OPTIONS", "POST") for path in ("/reference", "/llms.txt", "/healthz", "/readyz")),
+        ("/mcp", "POST, OPTIONS", "GET"),
+    ):
+        told = gateway.call("OPTIONS", path, key=None)
+        assert (told.status_code, told.headers["Allow"]) == (204, allowed), path
+        refused = gateway.call(other, path)
+        assert (refused.status_code, refused.headers["Allow"], refused.json()["code"]) == (
+            405,
+            allowed,
+            "method_not_allowed",
+        )
+
+
+def test_what_was_ignored_is_told_with_a_refusal_too(gateway: RunningGateway) -> None:
+    body = {"submitters": [{"email": "not an address", "nickname": "Sam"}], "template_id": 7, "colour": "red"}
+    refused = gateway.call("POST", "/submissions", json=body, params={"dry_run": "true"})
+    assert refused.status_code == 422
+    assert set(refused.headers["X-Ignored-Keys"].split(", ")) == {"colour", "submitters[0].nickname"}
 
 
 # Scripts of other sites

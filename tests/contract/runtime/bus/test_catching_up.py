@@ -29,6 +29,7 @@ from services.webhooks.models import LoggedEvent
 from tests.support.material.telling import tell_everything
 from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.migrated import migrated
+from tests.support.services.secret_settings import LINK_SECRET
 
 SUBSCRIPTIONS = [FORM_VIEWED, FORM_COMPLETED]
 
@@ -81,7 +82,7 @@ class Consumer:
         return CONFIRMED
 
     def hear(self, envelope: Envelope) -> None:
-        self.database.write(commands.record_event, envelope, now())
+        self.database.write(commands.record_event, envelope, now(), LINK_SECRET)
 
     def hear_of(self, *identifiers: str) -> None:
         """The broker delivers these."""

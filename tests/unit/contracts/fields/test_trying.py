@@ -95,6 +95,10 @@ def test_a_table_of_cases() -> None:
         ({"values": {"Title": "x"}}, "cases[0].values.Title must be left out: a heading field takes no value"),
         ({"values": {}, "expect": {"Cost": {"value": 1}}}, "cases[0].expect.Cost names [[Cost]], which is not a field"),
         ({"values": {}, "expect": {"Total": {"value": "x"}}}, "cases[0].expect.Total must be a number"),
+        (
+            {"values": {}, "expect": {"Total": {"valu": 1}}},
+            "cases[0].expect.Total.valu must be one of value, shown, required",
+        ),
     ],
 )
 def test_what_is_refused(case: dict[str, Any], said: str) -> None:

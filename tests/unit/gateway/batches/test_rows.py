@@ -132,11 +132,27 @@ def test_there_may_be_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch
         from_lines(*({"submitters": [{"email": "a@b.de"}]} for _ in range(5)))
 
 
+def test_a_key_that_an_earlier_row_has_is_a_warning() -> None:
+    """Both rows are made: whoever looks for the key finds two."""
+    table = from_csv(
+        "external_id,email\n1,a@example.com\n,b@example.com\n1,c@example.com\n,d@example.com\n1,e@example.com\n"
+    )
+    first = table.read[0].number
+    assert [(one.row, one.field, one.reason) for one in table.warnings] == [
+        (table.read[2].number, "external_id", f"is that of row {first}, too"),
+        (table.read[4].number, "external_id", f"is that of row {first}, too"),
+    ]
+    assert (len(table.read), table.problems) == (5, [])
+    person = {"submitters": [{"email": "a@example.com"}]}
+    many = from_lines(*({**person, "external_id": "same"} for _ in range(rows.MOST_TOLD + 5)))
+    assert len(many.warnings) == rows.MOST_TOLD
+
+
 def test_keys_that_a_row_does_not_have_are_warnings() -> None:
     own = {"external_id": "4711", "template_id": 7}
     found = from_lines(
         {"submitters": [{"email": "a@b.de"}], **own},
-        {"submitters": [{"email": "a@b.de", "emial": "x"}], "mesage": {}, **own},
+        {"submitters": [{"email": "a@b.de", "emial": "x"}], "mesage": {}, **own, "external_id": "4712"},
     )
     assert not found.problems
     assert [(one.row, one.field, one.reason) for one in found.warnings] == [

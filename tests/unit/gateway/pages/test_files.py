@@ -1,5 +1,7 @@
 """File links: who gets what, which part of it, and under what headers."""
 
+import base64
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.unit.gateway.pages.conftest import KEY, RecordingBus
 
 SECRET = "secret of the links"
 OF_TEMPLATE = FieldsOf("templates", 7, "d1")
+OF_EVENT = FieldsOf("submissions", 31, "")
 CONTENT = bytes(range(256)) * 40
 
 
@@ -163,6 +166,82 @@ def test_a_link_without_end_needs_the_key_of_an_active_user(client: Any, pdf: Bl
     answer = client.get(endless, headers={"X-Auth-Token": KEY})
     assert answer.data == CONTENT
     assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_link_of_an_event_needs_a_key_when_its_time_is_over(client: Any, pdf: BlobRef) -> None:
+    """For a webhook that has its links open for a time. A signing page takes it for none of its own."""
+    opened = path(pdf, key_after=True, fields_of=OF_EVENT)
+    answer = client.get(opened)
+    assert (answer.status_code, answer.data, answer.headers["Access-Control-Allow-Origin"]) == (200, CONTENT, "*")
+    over = path(pdf, key_after=True, fields_of=OF_EVENT, expires_at=int(now().timestamp()))
+    refused = client.get(over)
+    assert (refused.status_code, refused.json["code"]) == (401, "unauthenticated")
+    assert client.get(over, headers={"X-Auth-Token": "wrong"}).status_code == 401
+    answer = client.get(over, headers={"X-Auth-Token": KEY})
+    assert (answer.status_code, answer.data) == (200, CONTENT)
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_what_a_link_is_good_for_is_signed() -> None:
+    """None becomes another by what is in it, or for another holder."""
+    link = FileLink("a/b", "application/pdf", "x.pdf", 17, fields_of=OF_EVENT)
+    after = replace(link, key_after=True)
+    signed, signed_after = links.sign(SECRET, link), links.sign(SECRET, after)
+    assert (links.read(SECRET, signed), links.read(SECRET, signed_after)) == (link, after)
+    mixed = base64.urlsafe_b64encode(_raw(signed_after)[:16] + _raw(signed)[16:][:-1] + b" ]").decode()
+    for token, holder in ((mixed, ""), (signed_after, "slug"), (links.sign(SECRET, after, "slug"), "")):
+        with pytest.raises(links.BadLink):
+            links.read(SECRET, token, holder)
+    assert links.read(SECRET, links.sign(SECRET, after, "slug"), "slug") == link, "on a page it ends"
+
+
+def _raw(token: str) -> bytes:
+    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+
+
+@pytest.mark.parametrize(
+    ("more", "subject", "is_opened"),
+    [
+        ({}, "submission:31", True),
+        ({"page": 1}, "submission:31", True),
+        ({"fields_of": FieldsOf("templates", 7, "d1"), "page": 1}, "template:7", True),
+        ({}, "submission:3", False),
+        ({}, "template:31", False),
+        ({"fields_of": None}, "submission:31", False),
+        ({"expires_at": 17}, "submission:31", False),
+        ({"expires_at": 17, "key_after": True}, "submission:31", False),
+    ],
+)
+def test_links_of_the_event_s_own_subject_are_opened(more: dict[str, Any], subject: str, *, is_opened: bool) -> None:
+    link = FileLink("a/b", "application/pdf", "ü x.pdf", None, fields_of=OF_EVENT)
+    given = replace(link, **more)
+    url = links.url("https://sign.example.com/below", SECRET, given)
+    ((told,),) = links.opened({"documents": [url]}, SECRET, subject, 99).values()
+    if is_opened:
+        assert told.startswith("https://sign.example.com/below/file/")
+        assert told.endswith("/%C3%BC%20x.pdf")
+        assert links.read(SECRET, told.split("/file/")[1].split("/")[0]) == replace(
+            given, expires_at=99, key_after=True
+        )
+    else:
+        assert told == url
+
+
+def test_what_is_no_link_stays() -> None:
+    data: dict[str, Any] = {"id": 31, "none": None, "yes": True, "ratio": 1.5, "values": [], "more": {}}
+    url = links.url("https://sign.example.com", SECRET, FileLink("a/b", "application/pdf", "x", fields_of=OF_EVENT))
+    texts = [
+        "",
+        "https://sign.example.com/file/",
+        "https://x.example/file/AA/b",
+        f"see {url}",
+        f"{url}/y",
+        f"{url} ",
+        "\n",
+    ]
+    other = links.url("https://x", "another", FileLink("a/b", "application/pdf", "x", fields_of=OF_EVENT))
+    data["texts"] = [*texts, other]
+    assert links.opened(data, SECRET, "submission:31", 99) == data
 
 
 def test_a_link_to_a_page_gives_its_picture(client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef) -> None:

@@ -61,6 +61,13 @@ def test_one_refusal_names_the_faults_of_all() -> None:
     ]
 
 
+def test_what_is_ignored_is_told_with_its_place_in_the_request() -> None:
+    found = two_signers()
+    plans = planned(many(found, [{}, {}], [{}, {"values": {"Nmae": "x"}}]), found)
+    told = [[one["field"] for each in plan.submitters for one in each.warnings] for plan in plans]
+    assert told == [[], ["submissions[1].submitters[1].values.Nmae"]]
+
+
 def test_each_has_an_id_of_its_own_that_follows_from_the_whole() -> None:
     asked = bulk.single_requests(many(two_signers(), [{}, {}], [{}, {}]))
     assert [one.request_id for one in asked] == ["whole/0", "whole/1"]

@@ -484,4 +484,4 @@ def test_links_of_answers_end_and_those_of_events_do_not() -> None:
     site = Site("https://x.example", "secret", 60, 600)
     assert site.expiring(NOON).expires_at == int(NOON.timestamp()) + 60
     assert site.mailed(NOON).expires_at == int(NOON.timestamp()) + 600
-    assert site.lasting().expires_at is None
+    assert site.lasting(31).expires_at is None

@@ -38,8 +38,8 @@ def test_by_uuid_else_by_role_else_by_position(submitters: list[dict[str, Any]],
 @pytest.mark.parametrize(
     ("submitters", "uuids", "problem"),
     [
-        ([{}, {}, {}, {}], ["?"] * 4, ("submitters", "must not have more than 3 entries")),
-        ([{"role": "Buyer"}, {"role": " buyer"}], ["Buyer?", "buyer?"], ("submitters", "must have different roles")),
+        ([{}, {}, {}, {}], ["1", "2", "3", "?"], ("submitters", "must not have more than 3 entries")),
+        ([{"role": "Buyer"}, {"role": " buyer"}], ["1", "buyer?"], ("submitters", "must have different roles")),
         ([{}, {"role": "Buyer"}], ["1", "Buyer?"], ("submitters[1].role", "is Buyer again")),
         ([{"uuid": "9"}, {}], ["?", "2"], ("submitters[0].uuid", "is not a role of the template")),
         (
@@ -51,6 +51,17 @@ def test_by_uuid_else_by_role_else_by_position(submitters: list[dict[str, Any]],
 )
 def test_what_does_not_match(submitters: list[dict[str, Any]], uuids: list[str], problem: tuple[str, str]) -> None:
     assert taken(*submitters) == (uuids, [problem])
+
+
+def test_who_is_too_many_hides_no_unknown_role() -> None:
+    uuids, problems = taken({"role": "Buyer"}, {"role": "Notary"}, {"role": "seller"}, {"role": "Witness"})
+    assert uuids == ["1", "Notary?", "2", "3"]
+    assert problems == [
+        ("submitters", "must not have more than 3 entries"),
+        ("submitters[1].role", 'must be one of "Buyer", " Seller", "Witness"'),
+    ]
+    _, problems = taken({"role": "Buyer"}, {"role": "buyer"}, {"role": "Notary"})
+    assert [field for field, _ in problems] == ["submitters", "submitters[2].role"]
 
 
 APPROVES, READS = {"acts_as": "approver"}, {"acts_as": "viewer"}

@@ -1,7 +1,9 @@
 """The rows of a file, CSV or NDJSON, as bodies that the interface takes; and what is wrong with the others."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -88,6 +90,7 @@ def read_rows(data: bytes, kind: Kind, roles: Roles, template_id: int, schemas: 
     """Read a file for a template with these roles. Raises ServiceError for one that cannot be read at all, that has no rows, or
     more than ``MOST_ROWS``."""
     rows = _of_lines(data, template_id) if kind is Kind.NDJSON else _of_table(data, roles, schemas)
+    rows.warnings += _repeated_keys(rows.read)
     for row in rows.read:
         if len(orjson.dumps(row.body)) > LARGEST_ROW:
             reason = f"must not have more than {LARGEST_ROW:,} bytes: give files as URLs"
@@ -117,6 +120,16 @@ def _of_lines(data: bytes, template_id: int) -> Rows:
             body["submitters"] = [_with_key(entry, row.external_id) for entry in body["submitters"]]
         rows.read.append(row)
     return rows
+
+
+def _repeated_keys(rows: Sequence[Row]) -> Iterator[RowProblem]:
+    """Yield a warning for each row, of the first, whose key an earlier row has: both are made, and a program that looks for
+    the key finds two."""
+    first: dict[str, int] = {}
+    repeated = (row for row in rows if row.external_id and first.setdefault(row.external_id, row.number) != row.number)
+    for row in islice(repeated, MOST_TOLD):
+        reason = f"is that of row {first[row.external_id or '']}, too"
+        yield RowProblem(row=row.number, field="external_id", reason=reason)
 
 
 def _with_key(entry: Any, external_id: str) -> Any:
