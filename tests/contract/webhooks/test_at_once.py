@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 

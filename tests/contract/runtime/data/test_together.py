@@ -110,7 +110,9 @@ def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database:
     assert writer.numbers() == set(range(5))
 
 
-def test_who_is_ended_while_it_writes_for_others_leaves_nobody_believing_that_it_was_written(database: Database) -> None:
+def test_who_is_ended_while_it_writes_for_others_leaves_nobody_believing_that_it_was_written(
+    database: Database,
+) -> None:
     """As a green thread that is killed when its process stops: the others would acknowledge messages that are nowhere."""
     writer = Writer(database)
 
