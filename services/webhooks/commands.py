@@ -57,6 +57,9 @@ RESPONSE_KEPT = 1000
 REPLAYED_AT_ONCE = 500
 """Events of one replay request: so many are planned in well under a second, with the log and the webhook locked."""
 
+_AT_ONCE = 10_000
+"""Parameters of one statement."""
+
 T = TypeVar("T")
 
 
@@ -608,13 +611,21 @@ class _Log:
                 # the receiver may be getting now what was cancelled while it was tried
                 row["next_attempt_at"] = max(self._now, until)
         _lock_streams(self._session, streams)
-        begun = set(self._session.scalars(_BEGUN, {"streams": streams}))
+        begun = self._begun(streams)
         for row in deliveries:
             row["state"] = "waiting" if row["stream"] in begun else "due"
             begun.add(row["stream"])
         self._session.execute(_PLAN, deliveries)
         if any(row["state"] == "due" and row["next_attempt_at"] <= self._now for row in deliveries):
             leave_work(self._session, Delivery.__tablename__)
+
+    def _begun(self, streams: Sequence[str]) -> set[str]:
+        """Return those of the streams that have an open delivery. Several events have a stream for each webhook each, which can be
+        more than a statement takes parameters: 32,766 on SQLite, 65,535 on PostgreSQL."""
+        begun: set[str] = set()
+        for start in range(0, len(streams), _AT_ONCE):
+            begun |= set(self._session.scalars(_BEGUN, {"streams": streams[start : start + _AT_ONCE]}))
+        return begun
 
     def _epoch_of(self, owner: str) -> str | None:
         if owner not in self._epochs:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sqlite3
 import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -146,6 +147,19 @@ def test_an_event_that_an_operator_dropped_is_left_out_of_what_is_recorded_toget
     logged = database.read(lambda session: session.scalars(sa.select(LoggedEvent.sequence)).all())
     assert logged == [1]
     assert database.read(lambda session: session.scalars(sa.select(Arrival.sequence)).all()) == [3]
+
+
+def test_streams_of_any_number_are_looked_up(database: Database) -> None:
+    """Several events at once have as many as there are webhooks, times their number."""
+    made = new_webhook(database)
+    record(database, envelope(1))
+    if database.sqlite:  # as it is compiled by default: some builds take more
+        most = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+        sa.event.listen(database.engine, "connect", lambda connection, _record: connection.setlimit(most, 32_766))
+        database.engine.dispose()
+    begun = f"{made.id}/submission:1"
+    streams = [f"{number}/submission:2" for number in range(70_000)] + [begun]
+    assert database.write(lambda session: commands._Log(session, NOW)._begun(streams)) == {begun}
 
 
 def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> None:
