@@ -520,7 +520,8 @@ class DueWork(Loop):
         if rows:
             if self._on_claimed is not None:
                 self._on_claimed(session, rows)
-            pause = 0.0 if self._lanes is None or len(rows) == limit else self._pause(wait)
+            # Fewer than there was room for: there is no more now. Who ends next looks again.
+            pause = 0.0 if len(rows) == limit else self._pause(wait)
             return sorted(rows, key=lambda row: row.next_attempt_at), pause
         soonest = session.scalar(self._next_due, {"moment": moment})
         return [], self._pause((soonest - moment).total_seconds() if soonest else None)
