@@ -620,8 +620,8 @@ class _Log:
             leave_work(self._session, Delivery.__tablename__)
 
     def _begun(self, streams: Sequence[str]) -> set[str]:
-        """Return those of the streams that have an open delivery. Several events have a stream for each webhook each, which can be
-        more than a statement takes parameters: 32,766 on SQLite, 65,535 on PostgreSQL."""
+        """Return those of the streams that have an open delivery. Several events have a stream for each webhook each, which can
+        be more than a statement takes parameters: 32,766 on SQLite, 65,535 on PostgreSQL."""
         begun: set[str] = set()
         for start in range(0, len(streams), _AT_ONCE):
             begun |= set(self._session.scalars(_BEGUN, {"streams": streams[start : start + _AT_ONCE]}))

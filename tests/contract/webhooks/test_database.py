@@ -159,7 +159,7 @@ def test_streams_of_any_number_are_looked_up(database: Database) -> None:
         database.engine.dispose()
     begun = f"{made.id}/submission:1"
     streams = [f"{number}/submission:2" for number in range(70_000)] + [begun]
-    assert database.write(lambda session: commands._Log(session, NOW)._begun(streams)) == {begun}
+    assert database.write(lambda session: commands._Log(session, NOW, LINK_SECRET)._begun(streams)) == {begun}
 
 
 def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> None:

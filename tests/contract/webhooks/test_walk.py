@@ -29,6 +29,7 @@ from services.webhooks import background, commands, domain, queries
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, Webhook
 from tests.support.material.webhooks import ADMIN, database, envelope, erasure, new_webhook, numbers, settings
 from tests.support.servers.receiver import Received, Receiver, Reply
+from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
 
 __all__ = ["database"]
@@ -155,7 +156,7 @@ class Process:
             self._bus.settle(message, taken=taken)
 
     def _log_events(self, envelopes: Sequence[Envelope]) -> None:
-        self._database.write(commands.record_events, envelopes, now())
+        self._database.write(commands.record_events, envelopes, now(), LINK_SECRET)
 
     def _turn(self) -> None:
         self._deliver._woken.clear()
@@ -164,7 +165,7 @@ class Process:
 
     def _attempt(self, row: Delivery) -> Outcome:
         if row.request is not None:
-            self.sent[row.message_id] += 1
+            self.sent[_of(row)] += 1
         outcome = self._attempt_once(row)
         self._perhaps()
         return outcome
@@ -181,10 +182,11 @@ class Story:
         self.accepted: dict[str, set[str]] = {"steady": set(), "flaky": set(), "gone": set(), "other": set()}
         self.begun: list[tuple[str, str, frozenset[str]]] = []
         self.is_gone = True
+        self.hooks: dict[str, int] = {}
 
     def answer(self, received: Received) -> Reply:
         name = received.path.rpartition("/")[2]
-        message_id = received.message_id
+        message_id = f"{received.message_id}.{self.hooks[name]}"
         with self._lock:
             self.bodies.setdefault(message_id, set()).add(received.body)
             self.requests[message_id] += 1
@@ -200,6 +202,11 @@ class Story:
         with self._lock:
             self.accepted[name].add(message_id)
         return 204, {}, b""
+
+
+def _of(row: Any) -> str:
+    """The event and the webhook of a delivery: what is said of it is found by these."""
+    return f"{row.message_id}.{row.webhook_id}"
 
 
 def facts(message_id: str) -> tuple[str, int]:
@@ -242,6 +249,7 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
             new_webhook(database, f"{address}/{name}", events=KINDS).id for name in ("steady", "flaky", "gone")
         )
         removed = new_webhook(database, f"{address}/other").id
+        story.hooks = {"steady": steady, "flaky": flaky, "gone": unsteady, "other": removed}
         processes = [Process(url, bus, blobs, CHANCE, 10 * seed + number) for number in range(2)]
 
         def meddle() -> None:
@@ -251,7 +259,10 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
             if what == 0:
                 since = now() - timedelta(hours=1)
                 database.write(
-                    commands.replay, rpc.ReplayEvents(request_id=request_id(), actor=ADMIN, id=hook, since=since), now()
+                    commands.replay,
+                    rpc.ReplayEvents(request_id=request_id(), actor=ADMIN, id=hook, since=since),
+                    now(),
+                    LINK_SECRET,
                 )
             elif what in (1, 2):
                 told = database.read(
@@ -274,7 +285,11 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
                     ]
                     there.sort(key=lambda each: each.sequence or 0)
                     database.write(
-                        commands.catch_up, gap, SubjectEvents(epoch="", kept_since=now(), events=there), now()
+                        commands.catch_up,
+                        gap,
+                        SubjectEvents(epoch="", kept_since=now(), events=there),
+                        now(),
+                        LINK_SECRET,
                     )
 
         def go_on() -> None:
@@ -323,16 +338,16 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
     assert read(sa.select(Arrival.event_id)) == []
     # A delivery of each for each webhook that wants it, and an end of each.
     rows = read(sa.select(Delivery.id, Delivery.webhook_id, Delivery.message_id, Delivery.outcome, Delivery.state))
-    outcomes = {row.message_id: row.outcome for row in rows}
+    outcomes = {_of(row): row.outcome for row in rows}
     assert {row.webhook_id for row in rows} <= {steady, flaky, unsteady}
     for hook in (steady, flaky):
-        told = {row.message_id for row in rows if row.webhook_id == hook}
+        told = {_of(row) for row in rows if row.webhook_id == hook}
         assert told <= {f"{each.id}.{hook}" for each in stated}
         assert told >= {f"{each.id}.{hook}" for each in stated if each.subject != ERASED or each is gone}
         for row in rows:
-            if row.webhook_id == hook and facts(row.message_id)[0] != ERASED:
+            if row.webhook_id == hook and facts(_of(row))[0] != ERASED:
                 assert row.outcome == "delivered"
-                assert row.message_id in story.accepted["steady" if hook == steady else "flaky"]
+                assert _of(row) in story.accepted["steady" if hook == steady else "flaky"]
         assert outcomes[f"gone.{hook}"] == "delivered"
         assert database.read(lambda session, hook=hook: session.get_one(Webhook, hook).failing_since) is None  # type: ignore[misc]
     # What was sent: the same bytes each time, and nothing before its predecessors were taken, or had ended.
