@@ -33,12 +33,12 @@ MOST = 50
 
 @dataclass
 class _Part(Generic[T]):
-    """What one caller wants written. ``tried``: it was to be, together with others or alone; ``apart``: it has to be tried
-    alone."""
+    """What one caller wants written. ``tried``: it was to be; ``error``: why it was not, where to try it again alone would end
+    the same way."""
 
     item: T
     tried: bool = False
-    apart: bool = False
+    written: bool = False
     error: Exception | None = None
 
 
@@ -59,26 +59,25 @@ class Together(Generic[T]):
                 time.sleep(GATHERING_SECONDS)
             while not part.tried:
                 self._write_parts([self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))])
-        if part.apart:
-            self._write([item])
-        elif part.error is not None:
+        if part.error is not None:
             raise part.error
+        if not part.written:
+            self._write([item])
 
     def _write_parts(self, parts: Sequence[_Part[T]]) -> None:
         try:
             self._write([part.item for part in parts])
         except Exception as error:
             unavailable = isinstance(error, ServiceError) and error.code == "unavailable"
-            for part in parts:
-                part.apart, part.error = len(parts) > 1 and not unavailable, error
-            if parts[0].apart:
+            if len(parts) > 1 and not unavailable:
                 log.warning("together.one_by_one", parts=len(parts), exc_info=error)
-        except BaseException:
-            # Whoever writes is being ended, as when a worker is not drained in time: what the others want is not written.
+                return
             for part in parts:
-                part.apart = True
-            raise
-        finally:
+                part.error = error
+        else:
+            for part in parts:
+                part.written = True
+        finally:  # also when who writes is ended, as a worker's thread may be: then nothing is written
             for part in parts:
                 part.tried = True
 

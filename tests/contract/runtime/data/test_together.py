@@ -51,16 +51,16 @@ class Writer:
         return set(self.database.read(lambda session: session.scalars(sa.select(kept.c.number)).all()))
 
 
-def at_once(do: Callable[[int], None], numbers: Sequence[int]) -> dict[int, Exception]:
+def at_once(do: Callable[[int], None], numbers: Sequence[int]) -> dict[int, BaseException]:
     """Do it with each in a thread of its own, all at once; the exceptions by number."""
-    failures: dict[int, Exception] = {}
+    failures: dict[int, BaseException] = {}
     ready = threading.Barrier(len(numbers))
 
     def one(number: int) -> None:
         ready.wait()
         try:
             do(number)
-        except Exception as error:
+        except BaseException as error:
             failures[number] = error
 
     threads = [threading.Thread(target=one, args=(number,)) for number in numbers]
@@ -95,6 +95,26 @@ def test_one_that_is_refused_keeps_nobody_else_from_being_written(database: Data
     failures = at_once(Together(writer.write).write, range(-2, 10))
     assert {number: type(error) for number, error in failures.items()} == {-2: Refused, -1: Refused}
     assert writer.numbers() == set(range(10))
+
+
+class Killed(BaseException):
+    """As a worker's green thread is ended by, which no handler catches."""
+
+
+def test_who_is_ended_while_it_writes_for_others_leaves_nothing_unwritten(database: Database) -> None:
+    """The others write for themselves: nobody may think that it was done."""
+    writer = Writer(database)
+    kills = [Killed()]
+
+    def write(numbers: Sequence[int]) -> None:
+        if len(numbers) > 1 and kills:
+            raise kills.pop()
+        writer.write(numbers)
+
+    numbers = range(20)
+    failures = at_once(Together(write).write, numbers)
+    assert [type(error) for error in failures.values()] == [Killed]
+    assert writer.numbers() == set(numbers) - set(failures)
 
 
 def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database: Database) -> None:
