@@ -103,6 +103,8 @@ TEST_PACKAGES = [
     "golang-go",
     "mono-mcs",  # C#: 25 MB with what runs it
     "mono-runtime",
+    "libmono-system-runtime-serialization4.0-cil",  # its JSON, 1 MB
+    "jq",  # and that of a shell
     "libatomic1",
     "make",
     "git",

@@ -43,6 +43,10 @@ class Declarations:
         wrong = [f"{error.json_path}: {error.message[:500]}" for error in validator.iter_errors(answer)]
         assert not wrong, f"not a {name}: {wrong}"
 
+    def schema(self, name: str) -> dict[str, Any]:
+        """The type ``name`` as JSON Schema."""
+        return self._types[name]
+
     def keys(self, name: str) -> set[str]:
         """The keys of an object type."""
         return set(self._types[name]["properties"])
