@@ -173,6 +173,7 @@ _OPEN_REQUESTS = (  # compiled once: building the statement costs more than runn
         _DELIVERIES.c.id,
         _DELIVERIES.c.position,
         _DELIVERIES.c.stream,
+        _DELIVERIES.c.state,
         _DELIVERIES.c.message_id,
         _DELIVERIES.c.event_id,
         _DELIVERIES.c.event_type,
@@ -189,28 +190,32 @@ _OPEN_REQUESTS = (  # compiled once: building the statement costs more than runn
 )
 _REQUESTS = _OPEN_REQUESTS.where(_DELIVERIES.c.id.in_(sa.bindparam("ids", expanding=True)))
 _FOLLOWING = (
-    _OPEN_REQUESTS.where(
-        _DELIVERIES.c.stream.in_(sa.bindparam("streams", expanding=True)), _DELIVERIES.c.state == "waiting"
-    )
+    _OPEN_REQUESTS.where(_DELIVERIES.c.stream.in_(sa.bindparam("streams", expanding=True)))
     .order_by(_DELIVERIES.c.stream, _DELIVERIES.c.position)
     .limit(sa.bindparam("most", type_=sa.Integer))
 )
 
 
 def prepare(session: Session, deliveries: Sequence[Delivery]) -> None:
-    """Read what these deliveries send, and to whom: nothing for one that has ended meanwhile. And what waits behind them:
-    nobody else begins with that as long as they are leased."""
+    """Read what these deliveries send, and to whom: nothing for one that has ended meanwhile. And what waits behind them, as
+    far as nothing lies between that is under way by itself, as when one is sent again while a later one is being tried: nobody
+    else begins with that as long as they are leased."""
     rows = session.execute(_REQUESTS, {"ids": [delivery.id for delivery in deliveries]})
     requests = {row.id: _request(row) for row in rows if row.body is not None}
     for delivery in deliveries:
         delivery.request = requests.get(delivery.id)
     begun = {delivery.stream: delivery for delivery in deliveries if delivery.request is not None}
     behind: dict[str, list[Follower]] = {stream: [] for stream in begun}
-    following = {"streams": list(begun), "most": LONGEST_RUN * len(begun)}
+    ends: set[str] = set()
+    following = {"streams": list(begun), "most": (LONGEST_RUN + 1) * len(begun)}
     for row in session.execute(_FOLLOWING, following) if begun else ():
-        if row.position > begun[row.stream].position and row.body is not None:
-            follower = Follower(row.id, row.message_id, row.event_id, row.event_type, _request(row))
-            behind[row.stream].append(follower)
+        if row.position <= begun[row.stream].position or row.stream in ends:
+            continue
+        if row.state != "waiting" or row.body is None:
+            ends.add(row.stream)
+            continue
+        follower = Follower(row.id, row.message_id, row.event_id, row.event_type, _request(row))
+        behind[row.stream].append(follower)
     for stream, delivery in begun.items():
         delivery.followers = behind[stream][:LONGEST_RUN]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.runtime import outbound
 from contracts.runtime.clock import now
@@ -113,6 +114,23 @@ def test_what_waits_in_a_stream_is_sent_by_one_attempt(
     assert [[attempt.status for attempt in each.attempts] for each in told] == [[204]] * len(wanted)
     assert {row(database, each.id).attempts for each in told} == {1}
     assert sizes == [1, 1, 1]
+
+
+def test_a_run_does_not_pass_over_what_is_being_tried(database: Database) -> None:
+    """The first one is sent again while the third is being tried: the fourth comes after the third."""
+    made = new_webhook(database)
+    logged(database, 4)
+    third = deliveries(database, made.id)[2].id
+    database.write(
+        lambda session: session.execute(sa.update(Delivery).where(Delivery.id == third).values(state="due")) and None
+    )
+
+    def followers(session: Session) -> list[str]:
+        first = session.get_one(Delivery, deliveries(database, made.id)[0].id)
+        deliver.prepare(session, [first])
+        return [each.message_id for each in first.followers]
+
+    assert database.write(followers) == [envelope(2).id]
 
 
 def test_a_receiver_that_takes_its_time_gets_one_after_the_other(
