@@ -92,7 +92,7 @@ def plan_overrides(
     """``own_fields`` are the party's fields, ``names`` what they are called, ``attached`` the uuids of attachments that exist.
 
     Unknown names are an error in ``fields`` and ``readonly_fields``. In ``values`` they are ignored (decisions), and told as
-    ``ignored``: the first MOST_IGNORED.
+    ``ignored``, as is a value of a field that another key names once more: the first MOST_IGNORED.
     """
     overrides, by_key = Overrides(), FieldIndex(own_fields, names)
     for index, override in enumerate(request.fields):
@@ -111,15 +111,22 @@ def plan_overrides(
             overrides.changes.setdefault(definition.uuid, {})["readonly"] = True
             if definition.type is FieldType.VERIFICATION:
                 problems.add(f"{request.path}readonly_fields[{index}]", READ_ONLY)
+    given: dict[str, str] = {}
     for key, raw in request.values.items():
         meant = by_key.fields(key)
-        if not meant and len(overrides.ignored) < MOST_IGNORED:
-            overrides.ignored.append(
-                {"field": f"{request.path}values.{key[:100]}", "reason": "is not a field of this role"}
-            )
+        if not meant:
+            _ignore(overrides, request, key, "is not a field of this role")
+        for earlier in dict.fromkeys(given[one.uuid] for one in meant if one.uuid in given):
+            _ignore(overrides, request, earlier, f"is the same field as {key[:100]}, whose value is taken")
+        given |= dict.fromkeys((one.uuid for one in meant), key)
         for definition in meant:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
     return overrides
+
+
+def _ignore(overrides: Overrides, request: OverrideRequest, key: str, reason: str) -> None:
+    if len(overrides.ignored) < MOST_IGNORED:
+        overrides.ignored.append({"field": f"{request.path}values.{key[:100]}", "reason": reason})
 
 
 def with_expressions(

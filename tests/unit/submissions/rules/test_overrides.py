@@ -59,6 +59,16 @@ def test_values_with_unknown_names_are_ignored_and_told() -> None:
     assert len(many.ignored) == 100
 
 
+def test_a_value_of_a_field_that_is_named_once_more_is_told() -> None:
+    found, problems = planned({" number ": "7", "Text": "A", "number": "8", "text": "B", "NUMBER": "9"})
+    assert (problems, found.values) == ([], {"number": 9, "text": "B"})
+    assert found.ignored == [
+        {"field": "s.values. number ", "reason": "is the same field as number, whose value is taken"},
+        {"field": "s.values.Text", "reason": "is the same field as text, whose value is taken"},
+        {"field": "s.values.number", "reason": "is the same field as NUMBER, whose value is taken"},
+    ]
+
+
 def test_a_value_is_a_value_and_with_a_field_also_its_default() -> None:
     found, problems = planned(
         {"Number": "7"}, {"name": "Text", "value": "Ann"}, {"name": "Title", "default_value": "B"}
