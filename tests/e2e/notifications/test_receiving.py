@@ -64,10 +64,14 @@ LANGUAGES = {
 @pytest.fixture(scope="module", params=list(LANGUAGES))
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Language, Path]:
     """A language, and the folder of its program, ready to run."""
-    language = LANGUAGES[request.param]
-    folder = tmp_path_factory.mktemp(request.param)
+    return made(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def made(name: str, folder: Path) -> tuple[Language, Path]:
+    """Put the page's program in a language into a folder, ready to run."""
+    language = LANGUAGES[name]
     program = folder / language.file
-    program.write_text(PROGRAMS[request.param])
+    program.write_text(PROGRAMS[name])
     program.chmod(0o755)
     if language.build:
         done = subprocess.run(shlex.split(language.build), cwd=folder, capture_output=True, timeout=600, check=False)

@@ -142,7 +142,10 @@ def _refused_whole(suite: RunningSuite, path: str, people: dict[str, Any]) -> No
     before = len(suite.api("GET", path, params={"limit": 100})["data"])
     stranger = {"submitters": [*people["submitters"], {"role": "Nobody", "email": "no@example.com"}]}
     for body, fields in (
-        ({"submissions": [people, stranger]}, ["submissions[1].submitters"]),
+        (
+            {"submissions": [people, stranger]},
+            ["submissions[1].submitters", "submissions[1].submitters[2].role"],
+        ),
         ({"submissions": [{"submitters": []}]}, ["submissions[0].submitters"]),
         ({"submissions": [{**people, "expire_at": "2020-01-01"}, people]}, ["submissions[0].expire_at"]),
         ({"submissions": [people, people], "expire_at": "2020-01-01"}, ["expire_at"]),
