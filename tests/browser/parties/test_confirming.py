@@ -220,8 +220,9 @@ def test_a_refusal_is_told_in_words_and_going_back_unlocks_the_answers(
 
 
 def test_after_a_refusal_one_can_try_again_and_after_all_decline(
-    suite: RunningSuite, open_page: OpenPage, provider: Provider, sign_with: Configure
+    suite: RunningSuite, open_page: OpenPage, provider: Provider, sign_with: Configure, watch: Watch
 ) -> None:
+    watch.expected.append("/drawing")  # how an answer will look may still be asked when the form is closed
     sign_with("person")
     submitter = party(suite)
     page = begun(open_page, submitter)
