@@ -57,6 +57,11 @@ def too_old(installed: Path = INSTALLED) -> str | None:
     return f"RabbitMQ {found[1]} never gives back what is to be tried again; name one from {oldest} on as AMQP_URL."
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port() -> int:
     """Draw a TCP port on loopback that nobody listens on now, and that no other process is given while this one runs.
 
@@ -330,12 +335,12 @@ class PrivateBroker:
             os.killpg(self._process.pid, number)
 
     def _stop_epmd(self) -> None:
-        # Erlang's name server outlives its node unless it is told; ours has its own port, so nobody else uses it.
+        # Erlang's name server outlives its node unless it is told; ours has its own port, so nobody else uses it. It does not
+        # obey while it takes a node for living: it may hear of its end later than we do.
         for epmd in Path("/usr/lib/erlang").glob("erts-*/bin/epmd"):
-            subprocess.run(
-                [str(epmd), "-port", str(self._epmd_port), "-kill"],
-                env=self._environment(),
-                capture_output=True,
-                check=False,
-                timeout=10,
-            )
+            kill = [str(epmd), "-port", str(self._epmd_port), "-kill"]
+            for _ in range(50):
+                subprocess.run(kill, env=self._environment(), capture_output=True, check=False, timeout=10)
+                if not _listens(self._epmd_port):
+                    break
+                time.sleep(0.1)

@@ -249,7 +249,9 @@ def _product(product: str, version: str) -> str:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if product == "RabbitMQ" and numbers < OLDEST_RABBITMQ:
         oldest = ".".join(map(str, OLDEST_RABBITMQ))
-        raise Fault(f"RabbitMQ {version} never gives back what is to be tried again: take {oldest} or later")
+        raise Fault(
+            f"the broker is a RabbitMQ {version}, which never gives back what is to be tried again: take {oldest} or later"
+        )
     return f"{product} {version}"
 
 

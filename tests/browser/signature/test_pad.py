@@ -3,6 +3,7 @@
 import base64
 import itertools
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,12 @@ def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
             browser.wait("return document.activeElement?.matches('.pad__canvas');", what="the pad")
             browser.wait(_RESTS, what="the pad to rest")
             blank = browser.run(_PICTURE)
-            for _ in range(3):  # on a busy machine a driver was seen to lose a whole stroke, as a person's finger may
+            for _ in range(20):  # on a busy machine a driver was seen to lose whole strokes, as a person's finger may
                 browser.draw(at_peaks(browser.run(_PAD)))
                 picture = browser.run(_PICTURE)
                 if picture != blank:
                     break
+                time.sleep(0.5)
             browser.press("Complete")
             browser.sees("Your receipt:")
     if folder := os.environ.get("SCREENSHOTS"):

@@ -164,7 +164,11 @@ def _refused_whole(suite: RunningSuite, path: str, people: dict[str, Any]) -> No
     faults = {"submissions": [stranger, {**people, "name": "x" * 300}]}
     tried = suite.api("POST", path, faults, params={"dry_run": "true"})
     assert not tried["accepted"]
-    assert [each["field"] for each in tried["problems"]] == ["submissions[0].submitters", "submissions[1].name"]
+    assert [each["field"] for each in tried["problems"]] == [
+        "submissions[0].submitters",
+        "submissions[0].submitters[2].role",
+        "submissions[1].name",
+    ]
     assert len(suite.api("GET", path, params={"limit": 100})["data"]) == before
 
 
