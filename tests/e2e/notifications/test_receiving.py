@@ -96,6 +96,7 @@ class Program:
         self.settings = {"PORT": str(self.port), **settings}
         self._folder = folder
         self._running: list[subprocess.Popen[bytes]] = []
+        self._changing = threading.Lock()
         for file in made.iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
             (folder / file.name).chmod(0o755)
@@ -127,15 +128,17 @@ class Program:
             self._started(self.language.catch_up).wait(240)
 
     def kill(self) -> None:
-        """End everything that runs, with SIGKILL."""
-        while self._running:
-            process = self._running.pop()
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(240)
+        """End everything that runs, with SIGKILL. Whoever asks meanwhile, or starts it again, waits for that."""
+        with self._changing:
+            while self._running:
+                process = self._running.pop()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait(240)
 
     def dead(self) -> bool:
-        return all(each.poll() is not None for each in list(self._running))
+        with self._changing:
+            return all(each.poll() is not None for each in self._running)
 
     def taken(self) -> list[tuple[str, str, int]]:
         """The id, the kind and the record of each event that it took, in this order."""
@@ -164,7 +167,8 @@ class Program:
                 stderr=said,
                 start_new_session=True,
             )
-        self._running.append(process)
+        with self._changing:
+            self._running.append(process)
         return process
 
     def _listens(self, server: subprocess.Popen[bytes]) -> bool:
@@ -191,6 +195,7 @@ class Between:
         self.pages_before_the_kill: int | None = None
         """The program is killed when it asks for another page after so many."""
         self._suite = suite
+        self._killing = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -209,12 +214,10 @@ class Between:
         connection = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=240)
         try:
             connection.request("POST", f"/{path}", body, headers)
-            if self.kill_when == "asked":
-                self._kill()
+            if self._killed("asked"):
                 return None
             status = connection.getresponse().status
-            if self.kill_when == "answered":
-                self._kill()
+            self._killed("answered")
         except (OSError, http.client.HTTPException):
             return None
         finally:
@@ -226,19 +229,26 @@ class Between:
 
     def page(self, path: str, key: str) -> tuple[int, bytes] | None:
         """The page of the feed; None when nobody is there any more to read it."""
+        assert self.program is not None
         if self.pages_before_the_kill is not None:
             if self.pages_before_the_kill == 0:
-                self._kill()
+                self.pages_before_the_kill = None
+                self.program.kill()
                 return None
             self.pages_before_the_kill -= 1
         asked = self._suite.base_url + path.replace("limit=100", f"limit={self.limit}")
         answer = requests.get(asked, headers={"X-Auth-Token": key}, timeout=240)
         return answer.status_code, answer.content
 
-    def _kill(self) -> None:
+    def _killed(self, when: str) -> bool:
+        """Kill the program if that is to be done now: once, however many webhooks are on their way."""
         assert self.program is not None
-        self.kill_when = self.pages_before_the_kill = None
-        self.program.kill()
+        with self._killing:
+            if self.kill_when != when:
+                return False
+            self.program.kill()
+            self.kill_when = None
+            return True
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         between = self
