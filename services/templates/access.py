@@ -40,7 +40,7 @@ def require_writer(actor: Actor) -> None:
 def require_owner(actor: Actor, template: TemplateRow) -> None:
     """Raises ServiceError("forbidden") unless the actor may change this template."""
     require_writer(actor)
-    if actor.folders is not None and not is_within(template.folder_name, actor.folders):
+    if not _reaches(actor, template.folder_name):
         raise ServiceError("forbidden", "This API key is limited to folders, and the template is in another one.")
     if actor.test and not template.test:
         raise ServiceError("forbidden", "A test key cannot change a live template: clone it, and change the clone.")
@@ -49,9 +49,7 @@ def require_owner(actor: Actor, template: TemplateRow) -> None:
 
 
 def may_change(actor: Actor, template: TemplateRow) -> bool:
-    if actor.test != template.test or (
-        actor.folders is not None and not is_within(template.folder_name, actor.folders)
-    ):
+    if actor.test != template.test or not _reaches(actor, template.folder_name):
         return False
     return actor.role == Role.ADMIN or (actor.role == Role.EDITOR and template.author_id == actor.user_id)
 
@@ -59,13 +57,15 @@ def may_change(actor: Actor, template: TemplateRow) -> bool:
 def chosen_folder(actor: Actor, name: str | None) -> str:
     """Return the folder that something new, or moved, is put into: where none is named (None) the first of a key that is
     limited to folders, else the default one. Raises ServiceError("forbidden") for one that the key is not for."""
-    if actor.folders is None:
-        return normalised(name)
-    chosen = normalised(name) if name is not None else next(iter(actor.folders), normalised(None))
-    if not is_within(chosen, actor.folders):
+    chosen = normalised(name) if name is not None else next(iter(actor.folders or ()), normalised(None))
+    if not _reaches(actor, chosen):
         reason = "is not one of the folders that this API key is limited to"
         raise ServiceError("forbidden", f"folder_name {reason}", [{"field": "folder_name", "reason": reason}])
     return chosen
+
+
+def _reaches(actor: Actor, folder: str) -> bool:
+    return actor.folders is None or is_within(folder, actor.folders)
 
 
 def _in_folders(actor: Actor) -> sa.ColumnElement[bool]:

@@ -24,8 +24,8 @@ def addresses() -> list[str]:
     """Return the paths at which the reference is served, before any of it is made."""
     names = [slug(tag["name"]) for tag in specification.tags()]
     pages = ["/reference", *(f"/reference/{name}" for name in names)]
-    if guides.guides():
-        pages += ["/guides", *(f"/guides/{name}" for name in guides.guides())]
+    if guides.names():
+        pages += ["/guides", *(f"/guides/{name}" for name in guides.names())]
     return [*pages, *(f"{page}.md" for page in pages), "/reference/style.css", "/llms.txt"]
 
 
@@ -48,7 +48,7 @@ def files(settings: Settings) -> dict[str, File]:
         address = f"/reference/{name}" if name else "/reference"
         found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
         found[address] = File(_page(document, name, source).encode(), _HTML)
-    if guides.guides():
+    if guides.names():
         found |= _guides(document)
     return found
 

@@ -5,7 +5,7 @@ a reader of an installation does not have, is text without a link there, and its
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,16 +34,19 @@ class Guide(NamedTuple):
 
 
 @cache
+def names() -> dict[str, str]:
+    """Return the names of the guides with what each is about; none where the pages are not there."""
+    page = _folder() / _LIST
+    return dict(_listed(page.read_text(encoding="utf-8"))) if page.exists() else {}
+
+
+@cache
 def guides() -> dict[str, Guide]:
-    """Return the guides by their names, in the order of the list; none where the pages are not there."""
-    folder = _INSTALLED if _INSTALLED.is_dir() else _SOURCES
-    if not (folder / _LIST).exists():
-        return {}
-    listed = dict(_listed((folder / _LIST).read_text(encoding="utf-8")))
+    """Return the guides by their names, in the order of the list. It reads all of them: who starts asks for ``names``."""
     found = {}
-    for name, summary in listed.items():
-        text = (folder / f"{name}.md").read_text(encoding="utf-8")
-        source = "".join(_outside_code(_COMMENT.sub("", text), lambda part: _LINK.sub(_served(listed), part)))
+    for name, summary in names().items():
+        text = (_folder() / f"{name}.md").read_text(encoding="utf-8")
+        source = "".join(_outside_code(_COMMENT.sub("", text), lambda part: _LINK.sub(_served(names()), part)))
         found[name] = Guide(name, text.partition("\n")[0].removeprefix("# "), summary, source)
     return found
 
@@ -66,6 +69,10 @@ def index() -> str:
     return f"# Guides\n\nWhat holds for more than one call. [The reference](reference.md) has the calls.\n\n{rows}\n"
 
 
+def _folder() -> Path:
+    return _INSTALLED if _INSTALLED.is_dir() else _SOURCES
+
+
 def _listed(page: str) -> Iterator[tuple[str, str]]:
     """Yield name and summary; pages of one row share theirs."""
     for pages, summary in _ROW.findall(page.partition(_OF_OPERATORS)[0]):
@@ -80,12 +87,12 @@ def _outside_code(text: str, change: Callable[[str], str]) -> Iterator[str]:
         yield part if number % 2 else change(part)
 
 
-def _served(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
+def _served(there: Collection[str]) -> Callable[[re.Match[str]], str]:
     def link(found: re.Match[str]) -> str:
         picture, words, target = found.groups()
         path = target.partition("#")[0]
         elsewhere = target.startswith(("/", "http:", "https:", "#"))
-        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in names)):
+        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in there)):
             return found[0]
         return words
 
@@ -94,6 +101,6 @@ def _served(names: dict[str, str]) -> Callable[[re.Match[str]], str]:
 
 def _mentions(text: str, base_url: str) -> str:
     def link(found: re.Match[str]) -> str:
-        return f"[{found[0].strip('`')}]({base_url}/guides/{found[1]})" if found[1] in guides() else found[0]
+        return f"[{found[0].strip('`')}]({base_url}/guides/{found[1]})" if found[1] in names() else found[0]
 
     return _MENTION.sub(link, text)

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from services.gateway.reference.calls import slug
-from services.gateway.reference.guides import guides
+from services.gateway.reference.guides import names
 from services.gateway.reference.samples import LANGUAGES
 
 _LANGUAGES = {language.fence: language.name for language in LANGUAGES}
@@ -43,7 +43,7 @@ def page(source: str, *, title: str, root: str, markdown: str, entries: Sequence
 <link rel="alternate" type="text/markdown" href="{markdown}"></head>
 <body><a class="visually-hidden" href="#content">To the content</a>
 <header><a class="name" href="{root}reference">Countersign API</a>
-<nav aria-label="Other forms">{_GUIDES.format(root=root) if guides() else ""}<a href="{markdown}">Markdown</a>
+<nav aria-label="Other forms">{_GUIDES.format(root=root) if names() else ""}<a href="{markdown}">Markdown</a>
 <a href="{root}docs">Try it</a>
 <a href="{root}openapi.json">OpenAPI</a><a href="{root}llms.txt">llms.txt</a></nav></header>
 <div class="columns"><nav class="contents" aria-label="Contents"><ul>{lines}</ul></nav>
