@@ -33,7 +33,7 @@ from contracts.runtime import clock
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database, UtcDateTime, leave_work
 from contracts.runtime.data.holder import is_dead, own_name
-from contracts.runtime.data.lanes import FRESH, MOMENT, MOST, LaneChoice, Lanes, is_due, is_free
+from contracts.runtime.data.lanes import FRESH, MOMENT, MOST, LaneChoice, Lanes, is_due, is_free, is_held
 from contracts.runtime.monitoring import liveness, observe, tracing
 
 log = observe.logger(__name__)
@@ -395,8 +395,7 @@ class DueWork(Loop):
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
         )
         taken = (
-            is_due(row),
-            row.leased_by.is_not(None),
+            sa.and_(is_due(row), row.leased_by.is_not(None)) if lanes is None else is_held(row),
             sa.or_(row.next_attempt_at <= MOMENT, row.next_attempt_at <= FRESH),
         )
         self._taken = sa.select(sa.literal(1)).where(*taken).limit(1)

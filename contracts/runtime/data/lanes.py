@@ -43,6 +43,12 @@ def is_free(row: Any) -> sa.ColumnElement[bool]:
     return sa.or_(row.leased_until.is_(None), row.leased_until <= LEASES_OVER)
 
 
+def is_held(row: Any) -> sa.ColumnElement[bool]:
+    """Somebody is at it, or was. Of ``state`` an expression: beside the index of the rows that are held, SQLite would take that of
+    the due rows as well, whichever was made last, and read a whole backlog."""
+    return sa.and_(row.leased_by.is_not(None), row.state.concat("") == sa.literal_column("'due'"))
+
+
 @dataclass(frozen=True)
 class Lanes:
     """Rows that agree in ``column``, which is never NULL, share a lane of ``places`` attempts at once.
@@ -79,7 +85,7 @@ class LaneChoice:
         self._heads = _heads(due, lane)
         self._under_way = (
             sa.select(lane, sa.func.count(), sa.func.sum(sa.case((due.leased_until <= _SLOW_BEFORE, 1), else_=0)))
-            .where(due.leased_by.is_not(None), is_due(due), due.leased_until > LEASES_OVER)
+            .where(is_held(due), due.leased_until > LEASES_OVER)
             .group_by(lane)
         )
         self._first = (
