@@ -2,8 +2,8 @@
 
     python -m contracts.schemas_record        (make schemas)
 
-``tests/contract/docs/test_schemas.py`` compares the code with what was recorded: a contract only grows, by optional keys.
-Models are recorded once, under ``$defs``, without what only people read (titles, descriptions).
+``tests/contract/docs/interface/test_schemas.py`` compares the code with what was recorded: a contract only grows, by optional
+keys. Models are recorded once, under ``$defs``, without what only people read (titles, descriptions).
 """
 
 import importlib

@@ -31,8 +31,8 @@ from sqlalchemy.engine import URL, Connection
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
-from contracts.runtime.data.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.data.database import normalised
+from contracts.runtime.data.files.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.data.tables import event_stream, inbox, outbox
 from contracts.runtime.monitoring import build
 from contracts.runtime.restored import identities

@@ -27,11 +27,12 @@ from sqlalchemy.orm import Session
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
 from contracts.evidence.statements import PREFIX as STATEMENTS
-from contracts.runtime import migrations, retrying
+from contracts.runtime import migrations
 from contracts.runtime.clock import now
 from contracts.runtime.data import tables
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.operations import retrying
 from contracts.runtime.restored import high_water
 from contracts.runtime.restored.high_water import MARKS
 from deploy.manifest import Places, Unsuitable

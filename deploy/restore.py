@@ -20,8 +20,8 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import normalised
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import heartbeats
 from contracts.runtime.process import HEARTBEAT_EVERY, HEARTBEAT_MISSED_AFTER
 from deploy import manifest

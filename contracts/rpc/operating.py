@@ -27,8 +27,8 @@ class StuckRow:
 
 @dataclass(frozen=True)
 class Stuck:
-    """``count`` rows of ``work`` are in ``state``: a constant of ``contracts.runtime.stuck``. ``remedy`` says what to do, and
-    ``actions`` (RETRY, GIVE_UP, SEAL) what an operator may have done to each row."""
+    """``count`` rows of ``work`` are in ``state``: a constant of ``contracts.runtime.operations.stuck``. ``remedy`` says what
+    to do, and ``actions`` (RETRY, GIVE_UP, SEAL) what an operator may have done to each row."""
 
     work: str
     state: str

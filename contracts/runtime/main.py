@@ -59,7 +59,7 @@ def _raise_descriptor_limit() -> None:
 
 
 def _retry(name: str, arguments: list[str]) -> int:
-    from contracts.runtime.retrying import retry
+    from contracts.runtime.operations.retrying import retry
 
     return retry(name, arguments)
 
@@ -76,7 +76,7 @@ def _command(command: str, names: tuple[str, ...]) -> int:
 
         return serve(names)
     if command == "check":
-        from contracts.runtime.checking import check
+        from contracts.runtime.operations.checking import check
 
         return check(names)
     from contracts.runtime import process

@@ -30,11 +30,11 @@ from contracts.runtime.bus.relay import Relay
 from contracts.runtime.bus.topology import HINT_EXCHANGE, exclusive_queue_name
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data import scrubbing, search
-from contracts.runtime.data.background import Every, Loop
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Every, Loop
+from contracts.runtime.data.due_work.watch import Watch
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import answers, heartbeats, inbox
-from contracts.runtime.data.watch import Watch
 from contracts.runtime.monitoring import build, liveness, observe
 from contracts.runtime.restored import high_water
 from contracts.runtime.settings import SecretFileFaults, ServiceSettings

@@ -1,7 +1,8 @@
 """``countersign doctor``: what is wrong with an installation, each in one sentence with what to do.
 
-It tries what ``check`` tries (``contracts/runtime/checking.py``) of every service, and looks besides at what no service can see
-alone: settings that do not go together, programs that a backup needs, the certificate that people meet at BASE_URL.
+It tries what ``check`` tries (``contracts/runtime/operations/checking.py``) of every service, and looks besides at what no
+service can see alone: settings that do not go together, programs that a backup needs, the certificate that people meet at
+BASE_URL.
 """
 
 import shutil
@@ -14,8 +15,9 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
-from contracts.runtime import checking, process
+from contracts.runtime import process
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import checking
 from contracts.runtime.settings import ServiceSettings
 from services.gateway.settings import Settings as GatewaySettings
 

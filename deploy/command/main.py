@@ -180,7 +180,7 @@ def _retry(arguments: list[str]) -> int:
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="only these rows of it")
     chosen = parser.parse_args(arguments)
     _use_settings()
-    from contracts.runtime import retrying
+    from contracts.runtime.operations import retrying
 
     if chosen.service:
         return retrying.retry(chosen.service, [chosen.work, *chosen.numbers] if chosen.work else [])
@@ -218,7 +218,7 @@ def _storage(arguments: list[str]) -> int:
 def _parked(arguments: list[str]) -> int:
     if arguments:
         _use_settings()
-    from contracts.runtime import parked
+    from contracts.runtime.operations import parked
 
     return parked.main(arguments, program="countersign parked")
 

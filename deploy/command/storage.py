@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.rpc.operating import AGES, StoredFiles
-from contracts.runtime import checking, process
+from contracts.runtime import process
 from contracts.runtime.clock import now
-from contracts.runtime.data import stored_files
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files import stored_files
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import checking
 from contracts.runtime.settings import ServiceSettings
 from services.gateway.accounts import queries
 from services.gateway.settings import Settings

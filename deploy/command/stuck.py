@@ -13,11 +13,12 @@ from pika.exceptions import AMQPError
 
 from contracts.errors import ServiceError
 from contracts.rpc.operating import Stuck, StuckRow
-from contracts.runtime import checking, parked, process, stuck
+from contracts.runtime import process
 from contracts.runtime.bus.broker import parameters
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import checking, parked, stuck
 from contracts.runtime.settings import SecretFileFaults, ServiceSettings, given
 
 _STATES = {

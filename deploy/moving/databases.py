@@ -21,8 +21,8 @@ from sqlalchemy.engine import URL, Connection
 from sqlalchemy.pool import NullPool
 
 from contracts.runtime import migrations
-from contracts.runtime.checking import OLDEST_POSTGRESQL
 from contracts.runtime.data.database import normalised, refuse_other_encodings
+from contracts.runtime.operations.checking import OLDEST_POSTGRESQL
 from contracts.runtime.restored import identities
 from deploy.manifest import Unsuitable, tables_of
 from deploy.moving.values import Column, for_postgresql, for_sqlite

@@ -29,7 +29,7 @@ _IMPORTS = {
     "worker": ("contracts.runtime.worker.serve", *(f"services.{name}.service" for name in WORKERS)),
     "plain": (
         "contracts.runtime.process",
-        "contracts.runtime.checking",
+        "contracts.runtime.operations.checking",
         *(f"services.{name}.background" for name in SERVICES),
         "services.gateway.app",
         "uvicorn.protocols.http.httptools_impl",

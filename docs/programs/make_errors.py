@@ -101,7 +101,7 @@ GROUPS = (
     Group(
         "Webhooks and events",
         "In calls of `/webhooks` and `/events`.",
-        ("services/webhooks/", "services/gateway/http/streams.py", "contracts/runtime/signed_requests.py"),
+        ("services/webhooks/", "services/gateway/http/streams.py", "contracts/runtime/http/signed_requests.py"),
     ),
     Group(
         "Any request",

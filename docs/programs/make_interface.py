@@ -4,8 +4,8 @@
 
 The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
 row nobody can find by reading: it is named by hand. What a machine can tell is checked: that each test is there
-(tests/contract/docs/test_interface.py), and that for each operation of a row one of them really sent it, with the row's key
-(tests/support/judges/interfaces/recording.py, at the end of a run). Tests made for all operations alike do not count.
+(tests/contract/docs/interface/test_interface.py), and that for each operation of a row one of them really sent it, with the
+row's key (tests/support/judges/interfaces/recording.py, at the end of a run). Tests made for all operations alike do not count.
 """
 
 import ast

@@ -14,14 +14,15 @@ import orjson
 from contracts.errors import ServiceError
 from contracts.rpc.health import Pong
 from contracts.rpc.operating import Standing
-from contracts.runtime import garbage, operating, process
+from contracts.runtime import garbage, process
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.monitoring.lateness import IDLE_TICK_SECONDS, TICK_SECONDS, Lateness
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.operations import operating
 from services.gateway.accounts import commands, keys, operators, queries
 from services.gateway.accounts.auth import Authenticator, security_map
 from services.gateway.accounts.direct import DirectReads

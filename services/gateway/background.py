@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import DueWork, Every
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork, Every
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.gateway.accounts import account_pictures, commands, operators, provider_checks, queries
 from services.gateway.accounts.keys import KeyRing

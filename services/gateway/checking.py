@@ -3,8 +3,8 @@
 from functools import partial
 from urllib.parse import urlsplit
 
-from contracts.runtime.checking import Fault, Trial
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
+from contracts.runtime.operations.checking import Fault, Trial
 from services.gateway.identity.provider import IdentityFailed, IdentityProvider
 from services.gateway.settings import Settings
 

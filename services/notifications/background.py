@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from contracts.runtime.data.background import DueWork, Every
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.due_work.background import DueWork, Every
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from services.notifications import commands
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.sms import ATTEMPT_SECONDS

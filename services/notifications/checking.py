@@ -3,8 +3,8 @@
 import os
 from functools import partial
 
-from contracts.runtime.checking import Fault, Trial
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.operations.checking import Fault, Trial
 from services.notifications.channels.dkim_keys import BadKey
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.due_work.background import DueRow, Traced
 
 
 class Base(DeclarativeBase):

@@ -11,7 +11,7 @@ from contracts.rpc import health
 from contracts.rpc import notifications as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
-from contracts.runtime.operating import operated
+from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
 from services.notifications import commands, queries

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.http.outbound import Outbound, OutboundRefused
 from contracts.runtime.settings import ServiceSettings
 from services.notifications import addresses
 from services.notifications.channels import dkim_keys

@@ -6,9 +6,9 @@ from functools import partial
 
 from contracts.evidence import statements as stated
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import DueWork, Every
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork, Every
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands, queries, results
 from services.rendering.jobs.sealing import certificates
 from services.rendering.models import (

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pikepdf
 
-from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.clock import now
+from contracts.runtime.operations.checking import Fault, Trial
 from services.rendering.children import confinement
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import FILE, Names

@@ -7,8 +7,8 @@ from typing import Any
 
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering import commands, queries
 from services.rendering.storage import erasures

@@ -42,9 +42,9 @@ from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.http.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.monitoring import observe
-from contracts.runtime.operating import operated
-from contracts.runtime.outbound import OutboundFailed, OutboundRefused
+from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import FieldType, Notice, Page

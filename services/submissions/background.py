@@ -10,10 +10,10 @@ from prometheus_client import Counter, Gauge
 from contracts.errors import ServiceError
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data import stored_files
-from contracts.runtime.data.background import Done, DueWork, Every, More, Outcome
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Every, More, Outcome
+from contracts.runtime.data.files import stored_files
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.submissions.batches.running import Batches
 from services.submissions.commands import erasures, followups, retention

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from contracts.runtime.checking import Trial
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
+from contracts.runtime.operations.checking import Trial
 from services.submissions.commands import erasures
 from services.submissions.settings import Settings
 

@@ -6,10 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.due_work.background import DueRow, Traced
+from contracts.runtime.data.files.stored_files import StorageReport
 from contracts.runtime.data.search import search_index
-from contracts.runtime.data.stored_files import StorageReport
 
 COMPLETION_GROUP = 4_096
 """So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""

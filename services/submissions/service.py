@@ -2,7 +2,7 @@
 
 from contracts.rpc import health
 from contracts.runtime.bus.told import tells_events
-from contracts.runtime.operating import operated
+from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles
 from services.submissions.entrypoints.api import Api
 from services.submissions.entrypoints.batches import Batches

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from contracts.evidence.erasure import PARTS
 from contracts.rpc.operating import SEAL, Backlog, Stuck, StuckRow
-from contracts.runtime.stuck import GIVEN_UP, LATE, SEALING, SHOWN, UNDER_WAY
+from contracts.runtime.operations.stuck import GIVEN_UP, LATE, SEALING, SHOWN, UNDER_WAY
 from contracts.types import SealingStatus
 from services.submissions.commands import erasures, retention
 from services.submissions.models import ErasureRow, SubmissionRow

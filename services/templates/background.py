@@ -3,10 +3,10 @@ outbox relay every service has from the runtime."""
 
 from datetime import timedelta
 
-from contracts.runtime.data import stored_files
-from contracts.runtime.data.background import DueWork, Every
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork, Every
+from contracts.runtime.data.files import stored_files
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.templates import stored_files as templates_files
 from services.templates.commands import test_mode
 from services.templates.models import StorageReportRow

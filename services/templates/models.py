@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.files.stored_files import StorageReport
 from contracts.runtime.data.search import search_index
-from contracts.runtime.data.stored_files import StorageReport
 
 
 class Base(DeclarativeBase):

@@ -16,8 +16,8 @@ from contracts.rpc import templates as rpc
 from contracts.runtime.bus import outbox
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
-from contracts.runtime.data.staging import StagedFiles, files_of
-from contracts.runtime.operating import operated
+from contracts.runtime.data.files.staging import StagedFiles, files_of
+from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Removed, Role, Template
 from services.templates import queries

@@ -6,10 +6,10 @@ import sqlalchemy as sa
 
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import DueWork, Every, Loop
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.lanes import Lanes
+from contracts.runtime.data.due_work.background import DueWork, Every, Loop
+from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.webhooks import commands, domain
 from services.webhooks.deliver import Deliverer, prepare

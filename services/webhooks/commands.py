@@ -34,8 +34,8 @@ from contracts.rpc.unchanged import require_unchanged
 from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import scrubbing
-from contracts.runtime.data.background import JITTER
 from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
+from contracts.runtime.data.due_work.background import JITTER
 from contracts.runtime.monitoring import tracing
 from contracts.types import Actor, FormerSecret, iso
 from contracts.types import Webhook as PublicWebhook

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
+from contracts.runtime.http.signed_requests import signed_headers
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
-from contracts.runtime.signed_requests import signed_headers
 from contracts.types import FormerSecret
 from services.webhooks import commands, domain
 from services.webhooks.models import Attempt, Delivery, Follower, LoggedEvent, Request, Webhook

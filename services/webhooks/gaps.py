@@ -13,8 +13,8 @@ from contracts.rpc.events import EVENTS_SINCE, SubjectSince
 from contracts.runtime import clock
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import JITTER, Loop
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import JITTER, Loop
 from contracts.runtime.monitoring import observe
 from services.webhooks import commands, queries
 from services.webhooks.models import Arrival

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
 from contracts.events import SUBMISSION_ERASED
-from contracts.runtime.data.background import DueRow, Traced
 from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.due_work.background import DueRow, Traced
 
 
 class Base(DeclarativeBase):
@@ -216,7 +216,7 @@ class Delivery(DueRow, Traced, Base):
         sa.Index("ix_deliveries_webhook", "webhook_id", "id"),
         sa.Index("ix_deliveries_message", "webhook_id", "message_id", unique=True),
         sa.Index("ix_deliveries_due", "state", "next_attempt_at"),
-        # For the choice of what comes next (contracts/runtime/data/lanes.py).
+        # For the choice of what comes next (contracts/runtime/data/due_work/lanes.py).
         sa.Index("ix_deliveries_lane", "webhook_id", "next_attempt_at", "id", sqlite_where=_DUE, postgresql_where=_DUE),
         sa.Index("ix_deliveries_leased", "webhook_id", sqlite_where=_LEASED, postgresql_where=_LEASED),
         {"sqlite_autoincrement": True},

@@ -21,8 +21,8 @@ from contracts.rpc import webhooks as rpc
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.data.together import Together
-from contracts.runtime.operating import operated
-from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.http.outbound import Outbound, OutboundRefused
+from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Webhook
 from services.webhooks import commands, queries

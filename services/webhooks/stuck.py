@@ -1,4 +1,4 @@
-"""What an operator may give up of what is to be delivered: see ``contracts.runtime.operating``."""
+"""What an operator may give up of what is to be delivered: see ``contracts.runtime.operations.operating``."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -18,9 +18,9 @@ from contracts.blobs import BlobRef
 from contracts.events import DOCUMENTS_SEALED, DocumentsSealed
 from contracts.providers import CertsignOrder, ConfirmationStep
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from services.rendering.providers import breaker

@@ -22,8 +22,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import StampAccount
 from services.rendering.stamping.stages import STAMPED, Stage

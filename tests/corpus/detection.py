@@ -32,7 +32,7 @@ from contracts.detection import SURE, DetectedField
 from contracts.types import Area, FieldType
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.detection.detecting import detect
-from services.rendering.jobs.detection.marks import area_of, overlap
+from services.rendering.jobs.detection.page.marks import area_of, overlap
 from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.pdf.geometry import (
     Rectangle,

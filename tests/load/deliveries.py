@@ -20,9 +20,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.runtime.clock import now
-from contracts.runtime.data import background
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work import background
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.runtime.process import SWITCH_INTERVAL
 from deploy.rabbitmq import free_port

@@ -32,8 +32,8 @@ from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.bus.topology import event_queue_name, own_exchange
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import JITTER, Loop
 from contracts.runtime.data.database import Database, insert_into
+from contracts.runtime.data.due_work.background import JITTER, Loop
 from contracts.runtime.data.tables import event_cursors, inbox, missing_events
 from contracts.runtime.monitoring import observe
 

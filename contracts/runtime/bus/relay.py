@@ -25,9 +25,9 @@ from contracts.runtime.bus.outbox import with_epoch
 from contracts.runtime.bus.publisher import CONFIRMED, UNROUTED, Message, Publisher
 from contracts.runtime.bus.topology import event_exchange, span_destination
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Loop
 from contracts.runtime.data.database import Database, UtcDateTime
-from contracts.runtime.data.holder import is_dead, own_name
+from contracts.runtime.data.due_work.background import Loop
+from contracts.runtime.data.due_work.holder import is_dead, own_name
 from contracts.runtime.data.tables import leases, outbox, told
 from contracts.runtime.monitoring import observe, tracing
 

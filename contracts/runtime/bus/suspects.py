@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.holder import is_dead, own_name
+from contracts.runtime.data.due_work.holder import is_dead, own_name
 from contracts.runtime.data.tables import leases
 from contracts.runtime.monitoring import liveness, observe
 

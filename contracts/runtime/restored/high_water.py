@@ -21,8 +21,8 @@ from sqlalchemy.orm import Session
 from contracts.runtime import migrations
 from contracts.runtime.clock import now
 from contracts.runtime.data import epoch
-from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobMissing, BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.runtime.restored import identities
 from contracts.runtime.restored.identities import RESERVE

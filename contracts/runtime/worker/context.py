@@ -7,8 +7,8 @@ from contracts.errors import ServiceError
 from contracts.rpc.health import Pong
 from contracts.runtime import process
 from contracts.runtime.bus.client import RpcClient, shared_client
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.together import InTurn
 from contracts.runtime.settings import ServiceSettings
 

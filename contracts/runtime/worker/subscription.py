@@ -1,8 +1,8 @@
 """Handle an event message, try it again later, or park it. One function, ``Subscription.handle``, decides.
 
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
-``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
-message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. What fails because
+``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.operations.parked`` lists and requeues
+it. A message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. What fails because
 something else is away (the database, another service) is tried again until that is back, and is never parked for it.
 
 A message that comes a second time was under way when a process died, or when a connection was lost: it is a suspect. Suspects

@@ -15,8 +15,8 @@ from contracts.blobs import BlobRef
 from contracts.rpc import submissions
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import without_leaps
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.gateway.models import AccountRow
 

@@ -12,7 +12,7 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.events import PHONE_OTP_WEBHOOK
 from contracts.evidence.sealed_text import seal
-from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.http.outbound import Outbound, OutboundRefused
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.settings import Settings
 

@@ -28,7 +28,7 @@ from contracts.providers import (
     StampPosition,
 )
 from contracts.rpc.submissions.api import CertsignWish
-from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.http.outbound import Outbound, OutboundRefused
 from services.gateway.accounts.keys import KeyRing
 
 NAMES = (CERTSIGN, DUTYSTAMP)

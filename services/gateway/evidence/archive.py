@@ -18,7 +18,7 @@ from contracts.errors import ServiceError
 from contracts.evidence.manifest import Document, Events, EvidenceParty, Manifest, Member
 from contracts.rpc.rendering import SignedEvidence
 from contracts.rpc.submissions.api import Evidence, EvidenceDocument
-from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
+from contracts.runtime.data.files.blobstore import BlobDamaged, BlobStore
 from services.gateway.evidence import verify
 
 EVENTS = "events.jsonl"

@@ -3,7 +3,7 @@
 Every module of the gateway takes Connexion from here.
 
 It does not compare our OpenAPI document with OpenAPI's own schema: that takes 0.3 s of a processor at each start, and what
-comes of it is known when the document is written (``tests/contract/docs/test_openapi.py``).
+comes of it is known when the document is written (``tests/contract/docs/interface/test_openapi.py``).
 """
 
 import sys

@@ -22,7 +22,7 @@ from contracts.formats.one_time_code import mac
 from contracts.rotation import each
 from contracts.rpc.submissions.signing.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
-from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.http.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
 from services.gateway.identity import id_token
 from services.gateway.identity.id_token import BadToken, Expected, Key, UnknownKey, WeakIdentity
 

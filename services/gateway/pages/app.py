@@ -10,7 +10,7 @@ from contracts.errors import ServiceError
 from contracts.languages.formatting import moment
 from contracts.rpc.operating import Standing
 from contracts.rpc.submissions.api import CertsignWish
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe, tracing
 from contracts.types import Account, Actor
 from services.gateway.accounts.operators import Operators

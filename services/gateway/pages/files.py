@@ -17,7 +17,7 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields.boxes import FieldBox, FieldBoxes
 from contracts.rpc import submissions, templates
 from contracts.runtime import clock
-from contracts.runtime.data.blobstore import is_key
+from contracts.runtime.data.files.blobstore import is_key
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import file_headers, stored_file
 from services.gateway.pages.answering.pictures import nearest_width, picture

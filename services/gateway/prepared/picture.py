@@ -10,7 +10,7 @@ from contracts.errors import ServiceError, invalid
 from contracts.fields import boxes
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.rendering import FillRequest
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.stored_documents import page_of_all
 from contracts.types import FieldDefinition
 

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.http.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
 from services.notifications.addresses import one_line
 from services.notifications.channels.outcome import NotSent, Refused
 

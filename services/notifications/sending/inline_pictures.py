@@ -8,7 +8,7 @@ from typing import Any
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime.data.blobstore import BlobDamaged, BlobMissing, BlobStore
+from contracts.runtime.data.files.blobstore import BlobDamaged, BlobMissing, BlobStore
 from contracts.runtime.monitoring import observe
 
 log = observe.logger(__name__)

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from contracts.events import MailedFile
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobMissing, BlobStore
 from contracts.runtime.monitoring import observe, tracing
 from services.notifications import addresses, commands, domain, queries, replaced_links
 from services.notifications.channels.dkim_keys import DkimKey, signed

@@ -16,9 +16,9 @@ from contracts.formats.one_time_code import code_of
 from contracts.languages.saying import language_for
 from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound
 from contracts.types import iso
 from services.notifications import replaced_links
 from services.notifications.addresses import one_line

@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from http import HTTPStatus
 
-from contracts.runtime.outbound import Answer, OutboundFailed, OutboundNotCalled, OutboundRefused, OutboundUnreachable
+from contracts.runtime.http.outbound import (
+    Answer,
+    OutboundFailed,
+    OutboundNotCalled,
+    OutboundRefused,
+    OutboundUnreachable,
+)
 from services.rendering.providers.breaker import Open, breaker_of
 from services.rendering.providers.failures import ProviderFailed
 

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from contracts.providers import CertsignSettings
 from contracts.runtime.clock import now
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound
 from services.rendering.jobs.sealing.cms import integer, sequence
 from services.rendering.providers import csc_algorithms
 from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question

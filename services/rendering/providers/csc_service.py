@@ -19,8 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from prometheus_client import Counter, Histogram
 
 from contracts.providers import CertsignSettings
-from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import (
+from contracts.runtime.http.outbound import (
     Answer,
     ClientCertificate,
     Outbound,
@@ -29,6 +28,7 @@ from contracts.runtime.outbound import (
     OutboundRefused,
     OutboundUnreachable,
 )
+from contracts.runtime.monitoring import observe
 from services.rendering.providers.breaker import Open, breaker_of
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.profiles import FAILURES, PROFILES, Profile

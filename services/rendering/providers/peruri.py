@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from contracts.providers import DutystampSettings, Price, StampOffer
 from contracts.runtime.clock import now
-from contracts.runtime.outbound import Answer, Outbound
+from contracts.runtime.http.outbound import Answer, Outbound
 from services.rendering.providers.calls import called, judge, without_secrets
 from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed

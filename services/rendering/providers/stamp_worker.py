@@ -16,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from contracts.providers import DutystampSettings, Price, StampOffer
 from contracts.runtime.clock import now
-from contracts.runtime.outbound import Outbound
-from contracts.runtime.signed_requests import UnusableSecret, signed_headers
+from contracts.runtime.http.outbound import Outbound
+from contracts.runtime.http.signed_requests import UnusableSecret, signed_headers
 from contracts.types import Tolerant
 from services.rendering.providers.calls import called, judge, without_secrets
 from services.rendering.providers.dutystamp import Box, KnownSerial, Serial

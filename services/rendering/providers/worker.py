@@ -19,8 +19,8 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, Validatio
 from contracts.formats.model_faults import reason_of
 from contracts.providers import CertsignSettings
 from contracts.runtime.clock import now
-from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
-from contracts.runtime.signed_requests import UnusableSecret, signed_headers
+from contracts.runtime.http.outbound import Answer, Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
+from contracts.runtime.http.signed_requests import UnusableSecret, signed_headers
 from contracts.types import Tolerant
 from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question
 from services.rendering.providers.failures import ProviderFailed

@@ -17,9 +17,9 @@ from prometheus_client import Counter, Gauge
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobDamaged, BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.types import Notice
 from services.rendering import commands, queries

@@ -20,9 +20,9 @@ from contracts.errors import ServiceError
 from contracts.providers import CertsignMode, CertsignOrder, CertsignSettings
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering import commands
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused

@@ -8,8 +8,8 @@ from prometheus_client import Counter
 from sqlalchemy.orm import Session
 
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering import queries
 from services.rendering.rules import differences

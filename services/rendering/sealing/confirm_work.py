@@ -32,9 +32,9 @@ from contracts.rotation import each
 from contracts.rpc import rendering as rpc
 from contracts.rpc.rendering import ConfirmationOrder
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.types import Notice
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused

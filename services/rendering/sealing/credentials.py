@@ -19,7 +19,7 @@ from contracts.evidence.sealed_text import NotOurs, seal, unseal
 from contracts.providers import CertsignSettings
 from contracts.rpc.rendering import FillRequest
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering.children.pool import JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.models import CertsignJob, CertsignSigning, Confirmation, ConfirmationSigning

@@ -18,8 +18,8 @@ from contracts.errors import ServiceError, invalid
 from contracts.evidence import statements as stated
 from contracts.evidence.manifest import EvidenceParty, Manifest, Member, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
-from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobMissing, BlobStore
 from contracts.types import SignerCertificate
 from services.rendering import commands, queries
 from services.rendering.children.renderer import Renderer

@@ -1,7 +1,7 @@
 """The files that are drawn into documents."""
 
 from contracts.rpc.rendering import FillRequest
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering.rules import domain
 
 

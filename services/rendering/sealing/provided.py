@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from contracts.blobs import BlobRef
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Notice
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import CertsignJob, CertsignSigning

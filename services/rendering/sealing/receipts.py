@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Retry
+from contracts.runtime.data.due_work.background import Done, Outcome, Retry
 from services.rendering.models import ErasureReceipt
 from services.rendering.rules import domain
 from services.rendering.settings import Settings

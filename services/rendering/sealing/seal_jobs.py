@@ -22,9 +22,9 @@ from contracts.events import COMBINED_FILE, DocumentsSealed, SealedDocument
 from contracts.fields.paper import mark_of_test
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from contracts.runtime.monitoring.threads import Threads
 from contracts.stored_documents import StoredDocument

@@ -9,9 +9,9 @@ from contracts.blobs import BlobRef
 from contracts.evidence import statements
 from contracts.evidence.statements import SignedStatement, Statement
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Retry
-from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Retry
+from contracts.runtime.data.files.blobstore import BlobMissing, BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering import commands, queries
 from services.rendering.jobs.sealing import cms

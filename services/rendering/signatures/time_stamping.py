@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
+from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.types import Notice
 from services.rendering.children.pool import JobFailed
 from services.rendering.children.renderer import Renderer

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes
 from prometheus_client import Gauge
 
 from contracts.runtime.clock import now
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound
 from services.rendering.children import confinement
 from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from contracts.runtime.data.background import DueWork, Every
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.lanes import Lanes
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.due_work.background import DueWork, Every
+from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.models import DutyStamp
 from services.rendering.settings import Settings
 from services.rendering.stamping import stages

@@ -11,7 +11,7 @@ from prometheus_client import Counter, Histogram
 
 from contracts.providers import DutystampSettings, StampOffer
 from contracts.rpc.rendering import DutystampDescription
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.providers.dutystamp import Box, KnownSerial, Serial, StampProvider
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.peruri import Peruri

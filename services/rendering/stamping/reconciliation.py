@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from contracts.events import STAMP_BALANCE_LOW, StampBalanceLow
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering.models import DutyStamp, StampAccount, StampSerial
 from services.rendering.providers.dutystamp import KnownSerial, Serial

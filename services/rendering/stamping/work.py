@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.data.background import Done, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import DutyStamp, StampSerial

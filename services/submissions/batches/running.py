@@ -14,8 +14,8 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions.batches import BatchSettings, RowError
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, DueWork, Every, More, Outcome, Retry
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Every, More, Outcome, Retry
 from contracts.runtime.monitoring import observe
 from contracts.types import Actor
 from services.submissions.batches import commands, queries

@@ -14,7 +14,7 @@ from contracts.errors import ServiceError, invalid
 from contracts.problems import with_more, without_more
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime.data.staging import StagedFiles
+from contracts.runtime.data.files.staging import StagedFiles
 from contracts.types import Submission
 from services.submissions.commands import submissions
 from services.submissions.planning import creation

@@ -11,7 +11,7 @@ from contracts.errors import ServiceError
 from contracts.fields.rules import is_empty
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime.data.staging import StagedFiles
+from contracts.runtime.data.files.staging import StagedFiles
 from contracts.types import FieldType
 from services.submissions.commands import submissions
 from services.submissions.creating import trying

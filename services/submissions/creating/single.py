@@ -14,9 +14,9 @@ from contracts.rpc import templates
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
-from contracts.runtime.data.staging import StagedFiles, files_of
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.data.files.staging import StagedFiles, files_of
+from contracts.runtime.http.outbound import Outbound
 from services.submissions.creating import fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.first_pages import FirstPages

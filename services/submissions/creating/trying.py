@@ -8,7 +8,7 @@ from contracts.dry_run import DryRun, DryRunDocument, DryRunSubmitter
 from contracts.errors import ServiceError
 from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
-from contracts.runtime.data.staging import StagedFiles
+from contracts.runtime.data.files.staging import StagedFiles
 from services.submissions.creating import bulk, fitting, stamping
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits

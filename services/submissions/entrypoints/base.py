@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import Rpc
 from contracts.runtime.clock import now
-from contracts.runtime.data.staging import StagedFiles
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.staging import StagedFiles
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.worker import Context
 from services.submissions.creating import fitting
 from services.submissions.creating.single import Creator

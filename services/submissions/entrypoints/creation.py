@@ -11,7 +11,7 @@ from contracts.rpc import templates
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import now
-from contracts.runtime.data.staging import files_of
+from contracts.runtime.data.files.staging import files_of
 from contracts.runtime.worker import handles
 from contracts.types import Submission
 from services.submissions.commands import submissions

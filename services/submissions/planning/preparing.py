@@ -20,8 +20,8 @@ from contracts.fields import values as rules
 from contracts.fields.rules import LONGEST_TEXT
 from contracts.rpc import Rpc, rendering
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.staging import StagedFiles
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.data.files.staging import StagedFiles
+from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.types import IMAGE_TYPES, FieldType
 from services.submissions.rules.overrides import Source
 from services.submissions.site import file_name

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.rpc.operating import StoredFiles
-from contracts.runtime.data import stored_files
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.stored_files import AT_ONCE, Record
+from contracts.runtime.data.files import stored_files
+from contracts.runtime.data.files.stored_files import AT_ONCE, Record
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, TemplateRow
 
 

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from contracts.events import TestModeWiped
 from contracts.runtime.bus.outbox import first_time, forget
 from contracts.runtime.data import scrubbing
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database, insert_into
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import answers
 from services.templates.models import DocumentRow, TemplateRow, TestFileRow
 

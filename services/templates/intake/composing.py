@@ -11,7 +11,7 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.rpc import templates as rpc
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from services.templates.intake.preparing import Bus, Ready
 from services.templates.rules import combining, document_conditions, domain, names

@@ -13,7 +13,7 @@ from contracts.fields.formulas import references
 from contracts.rpc import rendering
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Area, FieldDefinition
 from services.templates.intake.preparing import Bus

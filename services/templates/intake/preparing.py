@@ -23,7 +23,7 @@ from contracts.fields.rules import LONGEST_TEXT
 from contracts.problems import Problems
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.runtime.data.staging import StagedFiles
+from contracts.runtime.data.files.staging import StagedFiles
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Condition, FieldContent, Notice
 from services.templates.rules import detected as rules_of_detection

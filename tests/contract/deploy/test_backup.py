@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from contracts.blobs import INCOMING
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import heartbeats, outbox
 from contracts.runtime.restored import identities
 from deploy import backup, manifest, restore

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from contracts.errors import ServiceError
-from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations.checking import Fault, Trial
 from contracts.types import Role
 from deploy import demo, local, rabbitmq, suite
 from deploy.command import doctor, environment, keys, verify
@@ -665,7 +665,7 @@ def test_trials_that_need_one_that_failed_are_left_out(monkeypatch: pytest.Monke
         return Trial(name, lambda: asked.append(name) or "but odd", "mend it")
 
     trials = [Trial("database", away), note("schema"), note("start"), note("queues"), note("other")]
-    monkeypatch.setattr("contracts.runtime.checking.trials", lambda *_: trials)
+    monkeypatch.setattr("contracts.runtime.operations.checking.trials", lambda *_: trials)
     for name, value in processes.environment("webhooks", NO_BROKER, "sqlite://", tmp_path).items():
         monkeypatch.setenv(name, value)
     found = [finding for _, finding in doctor.findings(["webhooks"])]

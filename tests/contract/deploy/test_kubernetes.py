@@ -125,7 +125,7 @@ def test_a_service_is_called_by_the_ingress_and_prometheus_alone(service: str) -
         assert let(objects, pods(objects)[service, process], "Ingress") == {("TCP", 9000): {"monitoring"}, **http}
 
 
-CALLS = {"contracts.runtime.outbound": "web", "smtplib": "mail"}
+CALLS = {"contracts.runtime.http.outbound": "web", "smtplib": "mail"}
 """Modules through which a service calls others than those that all services have, and what for."""
 
 OTHER_CALLS = {"http.client", "urllib.request", "urllib3", "requests", "httpx", "aiohttp", "ftplib", "imaplib", "boto3"}
@@ -180,7 +180,7 @@ def test_what_is_told_apart_is_told_apart() -> None:
 
 
 def test_web_calls_do_not_reach_private_networks() -> None:
-    """Whatever a webhook's or a file's URL resolves to, besides what the code refuses (contracts/runtime/outbound.py)."""
+    """Whatever a webhook's or a file's URL resolves to, besides what the code refuses (contracts/runtime/http/outbound.py)."""
     (rule,) = of_kind(objects_of("production"), "NetworkPolicy")["countersign-to-web"]["spec"]["egress"]
     left_out = {cidr for one in rule["to"] for cidr in one["ipBlock"]["except"]}
     assert left_out >= {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"}

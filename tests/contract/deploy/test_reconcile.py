@@ -16,8 +16,8 @@ from contracts.evidence import statements
 from contracts.evidence.statements import LineReference, Statement
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data import tables
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import missing_events
 from contracts.runtime.restored.high_water import read
 from deploy import reconcile

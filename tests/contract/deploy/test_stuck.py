@@ -14,7 +14,7 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.database import Database, UtcDateTime
 from contracts.runtime.data.tables import missing_events, outbox
 from contracts.runtime.monitoring import observe
-from contracts.runtime.stuck import FAILING, GIVEN_UP, SHOWN, UNDER_WAY, UNTOUCHED, stuck
+from contracts.runtime.operations.stuck import FAILING, GIVEN_UP, SHOWN, UNDER_WAY, UNTOUCHED, stuck
 from deploy.command.main import main
 from deploy.manifest import Places
 from deploy.rabbitmq import PrivateBroker

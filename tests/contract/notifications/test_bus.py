@@ -32,7 +32,7 @@ from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.marks import subscriptions_of
 from contracts.runtime.bus.topology import event_exchange, event_queue_name
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.rabbitmq import PrivateBroker
 from services.notifications.service import NotificationsService
 from tests.support.material import letters

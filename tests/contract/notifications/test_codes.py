@@ -13,8 +13,8 @@ from contracts.events import PHONE_OTP_WEBHOOK, CodeDue
 from contracts.evidence.sealed_text import seal
 from contracts.formats.one_time_code import code_of
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.notifications import commands
 from services.notifications.messages import composing
 from services.notifications.models import PhoneMessageRow

@@ -15,12 +15,13 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.events import Admins, MailedFile
 from contracts.rpc import notifications as rpc
-from contracts.runtime import migrations, retrying
+from contracts.runtime import migrations
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data import tables
-from contracts.runtime.data.background import Loop
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Loop
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.operations import retrying
 from services.notifications import background, commands, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.messages import composing

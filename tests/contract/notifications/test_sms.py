@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from contracts.events import PhoneOutcome, SmsDue
 from contracts.rpc import notifications as rpc
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account, Submission
 from services.notifications import commands, queries
 from services.notifications.models import PhoneMessageRow

@@ -36,8 +36,8 @@ from contracts.rpc import health, rendering
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.topology import event_exchange
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.restored.high_water import MARKS
 from contracts.types import Area, FieldType
 from deploy.providers.faults import Fault

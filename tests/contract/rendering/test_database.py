@@ -15,9 +15,9 @@ from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Erased
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.background import Done, DueWork, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.rabbitmq import PrivateBroker
 from services.rendering import background, checking, commands, queries, results, starting
 from services.rendering.children.pool import JobCrashed, JobFailed, JobTimedOut

@@ -14,9 +14,9 @@ from contracts.envelope import Envelope
 from contracts.events import Erased, ErasureReceiptDue
 from contracts.evidence import canonical_json, erasure
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands, results
 from services.rendering.models import ErasureReceipt, SealJob
 from services.rendering.results import FreshResult, Results

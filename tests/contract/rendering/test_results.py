@@ -14,8 +14,8 @@ from contracts.envelope import Envelope
 from contracts.errors import ServiceError
 from contracts.events import Erased
 from contracts.runtime import clock
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import inbox
 from services.rendering import commands, queries, results
 from services.rendering.models import Result, ResultSource

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 import services
 import tests.support.services.specimens
 from contracts import events
-from contracts.runtime import retrying
 from contracts.runtime.bus import topology
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import retrying
 from contracts.runtime.process import settings_of
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services import processes as service_processes
@@ -248,23 +248,23 @@ def test_parked_messages(broker: PrivateBroker) -> None:
         park("one")
         park("two")
         environment = {"AMQP_URL": broker.amqp_url}
-        listed = run("contracts.runtime.parked", "list", **environment)
+        listed = run("contracts.runtime.operations.parked", "list", **environment)
         assert f"{queue}: 2" in listed.stdout
         assert "one parked 2026-11-21T00:00:00.000Z after 7 tries: as it was told" in listed.stdout
-        assert run("contracts.runtime.parked", "requeue", queue, **environment).stdout == "2 messages\n"
+        assert run("contracts.runtime.operations.parked", "requeue", queue, **environment).stdout == "2 messages\n"
         found = [channel.basic_get(queue.removesuffix(".parked"), auto_ack=True) for _ in range(2)]
         assert [json.loads(body)["id"] for _, _, body in found] == ["one", "two"]
         assert found[0][1].headers in (None, {})
         assert found[0][1].message_id == "one"
         park("three")
-        assert run("contracts.runtime.parked", "drop", queue, **environment).stdout == "1 messages\n"
+        assert run("contracts.runtime.operations.parked", "drop", queue, **environment).stdout == "1 messages\n"
         _, properties, body = channel.basic_get(queue.removesuffix(".parked"), auto_ack=True)
         assert (json.loads(body)["id"], properties.headers) == ("three", {topology.DROPPED_HEADER: True})
         assert channel.queue_declare(queue, passive=True).method.message_count == 0
-        unknown = run("contracts.runtime.parked", "drop", "no such queue", **environment)
+        unknown = run("contracts.runtime.operations.parked", "drop", "no such queue", **environment)
         assert (unknown.returncode, "no such queue" in unknown.stderr) == (1, True)
-        assert run("contracts.runtime.parked", "list", AMQP_URL="amqp://127.0.0.1:1/").returncode == 1
-        assert run("contracts.runtime.parked", "empty").returncode == 2
+        assert run("contracts.runtime.operations.parked", "list", AMQP_URL="amqp://127.0.0.1:1/").returncode == 1
+        assert run("contracts.runtime.operations.parked", "empty").returncode == 2
     finally:
         for name in (queue, queue.removesuffix(".parked")):
             channel.queue_delete(name)

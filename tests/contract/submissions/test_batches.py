@@ -20,10 +20,10 @@ from contracts.rpc.submissions import people as people_rpc
 from contracts.rpc.submissions.batches import BatchRowDraft, BatchSettings, BatchStatus, RowStatus
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data import holder
-from contracts.runtime.data.background import Done, More, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work import holder
+from contracts.runtime.data.due_work.background import Done, More, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account, Actor, Role
 from services.submissions.batches import checking, commands, people, queries, running
 from services.submissions.batches.running import Batches

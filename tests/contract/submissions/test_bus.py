@@ -17,7 +17,7 @@ from contracts.rpc import health
 from contracts.rpc import submissions as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support.material.submissions import ADMIN, Desk, sealed, two_signers

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from contracts.events import ErasureConfirmed, ErasureReceiptSigned
 from contracts.evidence import canonical_json, erasure
 from contracts.rpc.submissions.erasures import ErasureState, GetErasure
-from contracts.runtime.checking import attempted as checked
 from contracts.runtime.clock import uuid7
+from contracts.runtime.operations.checking import attempted as checked
 from contracts.types import Actor, Role, iso
 from services.submissions import background, checking, stuck
 from services.submissions.commands import erasures

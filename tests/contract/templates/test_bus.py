@@ -20,8 +20,8 @@ from contracts.rpc import templates as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.topology import event_exchange
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Actor, Role, Template
 from deploy.rabbitmq import PrivateBroker
 from services.templates.models import TemplateRow

@@ -19,12 +19,13 @@ from contracts.errors import ServiceError
 from contracts.events import Admins
 from contracts.links import FieldsOf, FileLink
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import migrations, retrying
+from contracts.runtime import migrations
 from contracts.runtime.bus import outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
-from contracts.runtime.data.background import Done, Park, Retry
 from contracts.runtime.data.database import Database, UtcDateTime
+from contracts.runtime.data.due_work.background import Done, Park, Retry
+from contracts.runtime.operations import retrying
 from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent

@@ -12,12 +12,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import outbound
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
+from contracts.runtime.data.due_work.background import Done
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http import outbound
+from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from deploy.rabbitmq import PrivateBroker
 from services.webhooks import background, commands, deliver
 from services.webhooks.models import Attempt, Delivery, Webhook

@@ -11,8 +11,8 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.unchanged import state_of
-from contracts.runtime.data.background import Done
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done
 from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer, headers
 from services.webhooks.models import Attempt, Delivery

@@ -21,9 +21,9 @@ from contracts.events import SUBMISSION_ERASED, Erased
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import FINISHED, DueWork, Outcome
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import FINISHED, DueWork, Outcome
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.together import Together
 from services.webhooks import background, commands, domain, queries
 from services.webhooks.deliver import LONGEST_RUN

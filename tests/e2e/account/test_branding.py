@@ -14,7 +14,7 @@ import requests
 from contracts.rpc.submissions.api import PICTURES_IN_USE, AccountPictures
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.gateway.accounts.account_pictures import PREFIX
 from tests.support.files.docx_files import docx, paragraph
 from tests.support.material.agreement import agreement_pdf, sign

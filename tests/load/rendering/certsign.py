@@ -30,10 +30,10 @@ import sqlalchemy as sa
 
 from contracts.evidence.sealed_text import seal
 from contracts.providers import CERTSIGN, CertsignOrder, CertsignSettings, DutystampOrder
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import Outbound
 from services.rendering import background
 from services.rendering.children.pool import JOB_SECONDS, ChildPool
 from services.rendering.models import CertsignJob, DutyStamp, SealJob

@@ -11,8 +11,8 @@ from contracts.envelope import Envelope
 from contracts.events import Erased, PublicData
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, Outcome, Park
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Outcome, Park
 from contracts.types import Actor, Role
 from services.webhooks import commands, queries
 from services.webhooks.deliver import prepare

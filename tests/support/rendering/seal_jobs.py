@@ -13,9 +13,9 @@ from contracts.envelope import Envelope
 from contracts.events import DOCUMENTS_SEALED, DocumentsSealed
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import outbox
 from services.rendering import commands, queries
 from services.rendering.models import SealJob

@@ -12,7 +12,7 @@ import pikepdf
 from contracts.blobs import BlobRef
 from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, PageSize
 from tests.support.files.pdf_files import A4, document, line

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contracts.runtime.data.background import Loop
+from contracts.runtime.data.due_work.background import Loop
 
 
 @contextmanager

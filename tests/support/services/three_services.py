@@ -19,7 +19,7 @@ from contracts.rpc import health, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.restored.high_water import MARKS
 from contracts.types import Account, Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker

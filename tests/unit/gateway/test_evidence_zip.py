@@ -22,7 +22,7 @@ from contracts.evidence.audit_chain import START, as_hashed
 from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc.rendering import SignedEvidence
 from contracts.rpc.submissions.api import Evidence, EvidenceDocument
-from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
+from contracts.runtime.data.files.blobstore import BlobDamaged, BlobStore
 from services.gateway.evidence import archive, verify
 from services.gateway.evidence.archive import Archive
 from services.rendering.sealing.evidence import written

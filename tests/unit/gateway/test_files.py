@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import ServiceError
-from contracts.runtime.data.blobstore import BlobStore
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from services.gateway.api.requests import files
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.background import INCOMING_KEPT, loops

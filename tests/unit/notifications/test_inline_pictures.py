@@ -6,7 +6,7 @@ import pytest
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.notifications.sending import inline_pictures
 
 HTML = '<p>a</p><!--logo--><img src="cid:logo"><!--/logo--><p>b</p><!--first_page--><img src="cid:first_page"><!--/first_page-->'

@@ -13,7 +13,7 @@ from PIL import Image
 
 from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import PartySummary, SealRequest
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account
 from services.rendering.jobs.paper import sheets
 from services.rendering.jobs.paper.qr_code import qr_code

@@ -8,7 +8,7 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import FieldDefinition, FieldType
 from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill

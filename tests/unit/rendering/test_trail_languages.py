@@ -11,7 +11,7 @@ import pytest
 
 from contracts.languages.choosing import languages
 from contracts.languages.saying import Language, messages
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering.jobs.paper import sheets
 from services.rendering.jobs.text.layout import Style
 from services.rendering.jobs.trail import audit_trail

@@ -6,7 +6,7 @@ import sys
 import threading
 from datetime import timedelta
 
-from contracts.runtime.data.background import Every
+from contracts.runtime.data.due_work.background import Every
 
 WHILE_WAITING = """
 import os, signal, sys, threading, time

@@ -10,7 +10,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
 from contracts.rpc import templates as rpc
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, Area, FieldDefinition, PageSize, Party, Role
 from services.templates.intake.composing import Joiner, composed

@@ -15,9 +15,9 @@ from contracts.formats.model_faults import reason_of
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.bus.client import RpcClient
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from contracts.types import Account, Actor
 from services.gateway.accounts import phone_otp, providers, queries
 from services.gateway.accounts.direct import DirectReads

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from contracts.blobs import DOCX, INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
+from contracts.runtime.http.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.monitoring import observe
-from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.settings import MEGABYTE
 

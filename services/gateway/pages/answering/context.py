@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.api import CertsignWish
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.accounts.operators import Operators
 from services.gateway.identity.provider import IdentityProvider

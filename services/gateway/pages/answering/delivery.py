@@ -10,7 +10,7 @@ import flask
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 
 SHOWN_IN_BROWSER = frozenset({"application/pdf", "image/png", "image/jpeg"})
 """Everything else is offered for saving: it may hold scripts."""

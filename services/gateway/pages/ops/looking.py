@@ -11,9 +11,9 @@ from contracts.errors import ServiceError
 from contracts.rpc import operating as rpc
 from contracts.rpc.health import SERVICES
 from contracts.rpc.operating import AGES, Backlog, Standing, Stuck
-from contracts.runtime import stuck
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import stuck
 from services.gateway.pages.answering.context import Bus
 
 GATEWAY = "gateway"

@@ -14,8 +14,8 @@ from contracts.rpc import operating as rpc
 from contracts.rpc.health import SERVICES
 from contracts.rpc.operating import AGES, GIVE_UP, RETRY, SEAL
 from contracts.rpc.submissions.api import RETRY_SEAL, RetrySeal
-from contracts.runtime import stuck
 from contracts.runtime.monitoring import observe
+from contracts.runtime.operations import stuck
 from services.gateway.accounts.operators import Operators, OperatorSession
 from services.gateway.http.client_address import Network
 from services.gateway.pages.answering import visitor

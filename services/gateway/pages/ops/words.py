@@ -4,7 +4,7 @@ It is in English, as the runbook, the log and the reasons of failures are.
 """
 
 from contracts.rpc.operating import GIVE_UP, RETRY, SEAL
-from contracts.runtime import stuck
+from contracts.runtime.operations import stuck
 
 STATES = {
     stuck.GIVEN_UP: "given up",

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from services.rendering.jobs.detection.candidates import MOST_WORDS, UNIT, Candidate, label_text, with_label
-from services.rendering.jobs.detection.labels import meaning, name_of, normalised
-from services.rendering.jobs.detection.marks import Rule, area_of, overlap, shared
-from services.rendering.jobs.detection.phrases import Phrase
-from services.rendering.jobs.detection.rulings import Cell
+from services.rendering.jobs.detection.labels.labels import meaning, name_of, normalised
+from services.rendering.jobs.detection.page.marks import Rule, area_of, overlap, shared
+from services.rendering.jobs.detection.page.phrases import Phrase
+from services.rendering.jobs.detection.page.rulings import Cell
 from services.rendering.jobs.detection.surroundings import Label, Surroundings
 from services.rendering.jobs.pdf.geometry import Rectangle
 

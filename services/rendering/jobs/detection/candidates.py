@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from services.rendering.jobs.detection.labels import Meaning, meaning, name_of, normalised
+from services.rendering.jobs.detection.labels.labels import Meaning, meaning, name_of, normalised
 from services.rendering.jobs.detection.surroundings import Label
 from services.rendering.jobs.pdf.geometry import Rectangle
 

@@ -12,11 +12,11 @@ import pypdfium2 as pdfium
 from contracts.detection import DetectedField
 from contracts.types import Area, Notice
 from services.rendering.jobs.detection.candidates import Candidate
-from services.rendering.jobs.detection.labels import language_of
+from services.rendering.jobs.detection.labels.labels import language_of
+from services.rendering.jobs.detection.page.page_marks import page_marks
+from services.rendering.jobs.detection.page.rulings import TooManyRules
 from services.rendering.jobs.detection.page_fields import PageFields
-from services.rendering.jobs.detection.page_marks import page_marks
 from services.rendering.jobs.detection.proposals import proposals, without_taken
-from services.rendering.jobs.detection.rulings import TooManyRules
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.pdfium_paths import TooManyObjects
 from services.rendering.jobs.pdf.pdfium_text import open_document

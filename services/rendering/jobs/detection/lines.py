@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from services.rendering.jobs.detection.candidates import MOST_WORDS, UNIT, Candidate, with_label
-from services.rendering.jobs.detection.labels import meaning, name_of, normalised, party_of
-from services.rendering.jobs.detection.marks import Rule, shared
-from services.rendering.jobs.detection.phrases import Leader, Phrase
+from services.rendering.jobs.detection.labels.labels import meaning, name_of, normalised, party_of
+from services.rendering.jobs.detection.page.marks import Rule, shared
+from services.rendering.jobs.detection.page.phrases import Leader, Phrase
 from services.rendering.jobs.detection.surroundings import Label, Surroundings
 from services.rendering.jobs.pdf.geometry import Rectangle
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from services.rendering.jobs.detection import lines, ticks
 from services.rendering.jobs.detection.boxes import Boxes
 from services.rendering.jobs.detection.candidates import MOST_WORDS, Candidate
-from services.rendering.jobs.detection.labels import is_for_office, normalised
-from services.rendering.jobs.detection.marks import PageMarks, area_of, overlap, shared
-from services.rendering.jobs.detection.phrases import PageText, Phrase, page_text
-from services.rendering.jobs.detection.rulings import TooManyRules, cells
+from services.rendering.jobs.detection.labels.labels import is_for_office, normalised
+from services.rendering.jobs.detection.page.marks import PageMarks, area_of, overlap, shared
+from services.rendering.jobs.detection.page.phrases import PageText, Phrase, page_text
+from services.rendering.jobs.detection.page.rulings import TooManyRules, cells
 from services.rendering.jobs.detection.surroundings import Surroundings
 from services.rendering.jobs.pdf.geometry import Rectangle
 

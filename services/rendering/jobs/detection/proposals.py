@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from contracts.detection import DetectedField
 from contracts.types import Area, FieldType
 from services.rendering.jobs.detection.candidates import MOST_WORDS, Candidate
-from services.rendering.jobs.detection.labels import PartyName, name_of, normalised, party_of, type_of
-from services.rendering.jobs.detection.marks import PageMarks, area_of, overlap, shared
+from services.rendering.jobs.detection.labels.labels import PartyName, name_of, normalised, party_of, type_of
+from services.rendering.jobs.detection.page.marks import PageMarks, area_of, overlap, shared
+from services.rendering.jobs.detection.page.phrases import Phrase
 from services.rendering.jobs.detection.page_fields import PageFields
-from services.rendering.jobs.detection.phrases import Phrase
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.tags.grammar import EMAIL_PATTERN
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from services.rendering.jobs.detection.marks import Rule, shared
-from services.rendering.jobs.detection.phrases import Phrase
+from services.rendering.jobs.detection.page.marks import Rule, shared
+from services.rendering.jobs.detection.page.phrases import Phrase
 from services.rendering.jobs.pdf.geometry import Rectangle
 
 _BAND = 24.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from services.rendering.jobs.detection.candidates import Candidate, label_text
-from services.rendering.jobs.detection.labels import is_answer, name_of
+from services.rendering.jobs.detection.labels.labels import is_answer, name_of
 from services.rendering.jobs.detection.surroundings import Label, Surroundings
 from services.rendering.jobs.pdf.geometry import Rectangle
 

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from contracts.runtime.data import stored_files
+from contracts.runtime.data.files import stored_files
 
 revision = "0027"
 down_revision = "0026"

@@ -9,8 +9,8 @@ import pytest
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account
 from services.gateway.accounts import commands
 from services.gateway.accounts.account_pictures import PREFIX, YOUNG, Sweep

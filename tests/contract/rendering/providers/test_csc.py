@@ -13,7 +13,7 @@ import pytest
 import requests
 from prometheus_client import REGISTRY, generate_latest
 
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.signing import CREDENTIALS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.providers import CertsignSettings
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.jobs.sealing.cms import CmsEncoder, Signed, insert
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
 from services.rendering.jobs.sealing.time_stamp import read_token

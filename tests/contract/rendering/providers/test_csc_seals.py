@@ -16,7 +16,7 @@ from pyhanko.sign.validation import validate_pdf_signature
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 from pyhanko_certvalidator import ValidationContext
 
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from services.rendering.children.pool import ChildPool, JobRefused

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from contracts.providers import Authorization, CertsignSettings
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.breaker import breaker_of
 from services.rendering.providers.certsign import Credential, Grant, Pending

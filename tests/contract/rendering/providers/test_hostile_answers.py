@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.providers import CertsignSettings
-from contracts.runtime.outbound import Answer
+from contracts.runtime.http.outbound import Answer
 from services.rendering.providers import breaker
 from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending
 from services.rendering.providers.csc import CscProvider

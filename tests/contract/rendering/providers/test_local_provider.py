@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from contracts.providers import CertsignSettings
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault, Faults, parse
 from deploy.rabbitmq import free_port

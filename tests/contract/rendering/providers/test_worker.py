@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from standardwebhooks.webhooks import Webhook
 
 from contracts.providers import CertsignSettings
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.jobs.sealing import cms, read_back, reserving
 from services.rendering.jobs.sealing.verify import verify as verify_file
 from services.rendering.providers import worker

@@ -19,9 +19,9 @@ from contracts.events import (
     Erased,
 )
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import Done, DueWork, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands, queries
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.models import ArchivedFile, SealedFile

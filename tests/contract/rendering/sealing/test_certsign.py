@@ -18,9 +18,9 @@ from contracts.events import (
 )
 from contracts.providers import CertsignOrder
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.background import Outcome, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Outcome, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import background, commands, queries
 from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.providers.failures import ProviderFailed

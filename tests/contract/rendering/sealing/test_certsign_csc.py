@@ -17,9 +17,9 @@ from contracts.events import DOCUMENTS_SEALED
 from contracts.evidence.sealed_text import seal
 from contracts.providers import CERTSIGN
 from contracts.rpc.rendering import CheckCertsign
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.stamp_issuer import StampIssuer

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.faults import Fault
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop

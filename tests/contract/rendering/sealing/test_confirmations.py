@@ -27,9 +27,9 @@ from contracts.providers import (
 )
 from contracts.rpc.rendering import CheckCertsign, ToCheck
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from deploy.providers.signing import CREDENTIALS

@@ -22,8 +22,8 @@ from contracts.evidence.manifest import Document, Events, EvidenceParty, Manifes
 from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.gateway.evidence import verify as checker
 from services.rendering import commands
 from services.rendering.jobs.sealing import material

@@ -19,9 +19,9 @@ from pyhanko.sign.validation.status import PdfSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.providers.opening import Providers

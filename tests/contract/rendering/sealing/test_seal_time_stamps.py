@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from contracts.runtime import outbound
-from contracts.runtime.data.background import Done, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http import outbound
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.time_stamping import TimeStampFailed

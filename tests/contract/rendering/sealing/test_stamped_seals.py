@@ -23,9 +23,9 @@ from contracts.events import (
 )
 from contracts.providers import DutystampOrder, DutystampRetried, StampPosition
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering import background, commands, queries
 from services.rendering.jobs.sealing.verify import verify

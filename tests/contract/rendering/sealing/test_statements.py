@@ -19,9 +19,9 @@ from contracts.evidence import statements
 from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import GivenByParty, SealRequest, SignatureNote
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import Done, DueWork, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import background, commands
 from services.rendering.models import SealJob, StatementRow, StatementsSince
 from services.rendering.rules import domain

@@ -19,8 +19,8 @@ from contracts.envelope import Envelope
 from contracts.events import Erased
 from contracts.providers import DutystampStatus
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import PageRequest
 from deploy.providers.stamp_issuer import PASSWORD, StampIssuer
 from services.rendering import commands

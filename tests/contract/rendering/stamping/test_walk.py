@@ -3,8 +3,8 @@ does the same at length."""
 
 from pathlib import Path
 
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.providers.stamp_issuer import StampIssuer
 from tests.chaos import stamps
 from tests.support.rendering.providers.stamp_orders import Office, issuer, settings, stamp_keys

@@ -10,8 +10,8 @@ from contracts.envelope import Envelope
 from contracts.events import Erased
 from contracts.providers import DutystampSettings, DutystampStatus
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands
 from services.rendering.children.pool import JobRefused
 from services.rendering.providers import breaker

@@ -10,9 +10,9 @@ from typing import Any
 import pika
 import pytest
 
-from contracts.runtime import checking
 from contracts.runtime.bus import broker as connections
 from contracts.runtime.bus.broker import Broker, reason_of
+from contracts.runtime.operations import checking
 from deploy.rabbitmq import PrivateBroker
 from deploy.suite import free_port
 

@@ -17,9 +17,9 @@ from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, health
 from contracts.rpc import templates as rpc
 from contracts.rpc.callers import CALLERS, broker_user
-from contracts.runtime import parked
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.operations import parked
 from deploy import broker_roles
 from deploy.make_secrets import broker_users
 from deploy.rabbitmq import PrivateBroker

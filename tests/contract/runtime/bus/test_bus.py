@@ -18,12 +18,12 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as foreign
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import parked
 from contracts.runtime.bus import outbox, topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database
+from contracts.runtime.operations import parked
 from contracts.types import Actor, Role
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services import processes

@@ -17,15 +17,15 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import parked
 from contracts.runtime.bus import suspects, topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.suspects import Suspects, event_key
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data import holder
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work import holder
 from contracts.runtime.data.tables import leases, runtime_metadata
 from contracts.runtime.monitoring import liveness
+from contracts.runtime.operations import parked
 from deploy.rabbitmq import PrivateBroker
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.specimens import contract

@@ -19,8 +19,8 @@ from contracts.rpc import health
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data import epoch
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.tables import outbox
 from contracts.runtime.process import look_at_mark
 from contracts.runtime.restored import high_water, identities
@@ -42,7 +42,7 @@ BUCKET = {
 STANDS_STILL = """
 import sys, time
 from contracts.runtime.restored import high_water
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 
 def stand_still(_store, _mark):

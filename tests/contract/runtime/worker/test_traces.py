@@ -12,11 +12,11 @@ import pika
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.runtime import checking
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import tracing
+from contracts.runtime.operations import checking
 from contracts.runtime.settings import ServiceSettings
 from deploy.rabbitmq import PrivateBroker
 from tests.support.servers.collector import Collector

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from contracts.events import CodeDue, LinkReplaced, SmsDue
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import Done
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.notifications import commands
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent

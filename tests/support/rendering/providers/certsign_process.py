@@ -5,10 +5,10 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.models import CertsignJob
 from services.rendering.providers.opening import Providers
 from services.rendering.sealing import certsign_work

@@ -34,9 +34,9 @@ from contracts.rpc.rendering import (
     ToCheck,
 )
 from contracts.runtime.clock import uuid7
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.providers.csc import Provider
 from services.rendering import commands
 from services.rendering.models import Confirmation, SealJob

@@ -18,11 +18,11 @@ from contracts.events import CERTSIGN_CHANGED, CERTSIGN_RETRIED, DOCUMENTS_SEALE
 from contracts.providers import CertsignOrder, CertsignRetried, CertsignState, DutystampState
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.lanes import Lanes
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from services.rendering import commands
 from services.rendering.models import CertsignJob, DutyStamp, SealJob, StampedSeal
 from services.rendering.providers.opening import OpenProvider

@@ -15,11 +15,11 @@ from contracts.blobs import BlobRef
 from contracts.evidence.sealed_text import seal
 from contracts.providers import DUTYSTAMP, DutystampOrder, DutystampState, StampPosition, StampTarget
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import DueWork, Outcome, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.lanes import Lanes
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.data.due_work.background import DueWork, Outcome, Retry
+from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.data.files.blobstore import BlobStore
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.children.pool import JobRefused
 from services.rendering.jobs.stamping import checking

@@ -6,10 +6,10 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from contracts.runtime.data.background import DueWork
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.lanes import Lanes
+from contracts.runtime.data.due_work.background import DueWork
+from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering.models import DutyStamp
 from services.rendering.stamping import orders, stages
 from services.rendering.stamping.providing import Providers

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.providers import Authorization, CertsignSettings
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault, Faults
 from services.rendering.providers.breaker import breaker_of

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.rotation import Secret
 from contracts.rpc.submissions.signing.identity import IdentityProblem
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.gateway.identity.provider import (
     KEPT_SECONDS,
     MOST_AT_ONCE,

@@ -14,7 +14,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering, submissions
 from contracts.rpc.submissions.signing.form import SigningForm
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account, Attachment
 from services.gateway.pages.app import create_pages
 

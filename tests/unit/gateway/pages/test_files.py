@@ -13,7 +13,7 @@ from contracts.fields.boxes import FieldBox, FieldBoxes
 from contracts.links import FieldsOf, FileLink
 from contracts.rpc import rendering, submissions, templates
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.gateway.pages.answering.delivery import content_disposition
 from tests.unit.gateway.pages.conftest import KEY, RecordingBus
 

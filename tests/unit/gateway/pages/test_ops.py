@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc.operating import GIVE_UP, RETRY, SEAL, Backlog, Standing, Stuck
-from contracts.runtime import retrying, stuck
+from contracts.runtime.operations import retrying, stuck
 from deploy.services import SERVICES
 from services.gateway.pages.ops import looking, words
 from services.gateway.pages.ops.looking import Lookout, shown

@@ -12,7 +12,7 @@ import pytest
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import notifications, submissions
 from contracts.runtime.clock import now
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account, Page, Pagination
 from deploy.suite import PROVIDER_MAILBOX
 from services.gateway.pages import texts

@@ -18,7 +18,7 @@ from contracts.rpc import rendering, submissions
 from contracts.rpc.rendering import Recognised, Verification, VerifiedSignature
 from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed, NamedParty
 from contracts.runtime.bus import caller
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from services.gateway.pages import verify
 from services.gateway.pages.app import create_pages
 from tests.unit.gateway.pages.conftest import RecordingBus, Settings

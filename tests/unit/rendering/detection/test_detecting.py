@@ -10,8 +10,9 @@ import pytest
 
 from contracts.detection import SURE, DetectedField
 from contracts.types import Area, FieldType
-from services.rendering.jobs.detection import detecting, page_marks
+from services.rendering.jobs.detection import detecting
 from services.rendering.jobs.detection.detecting import detect
+from services.rendering.jobs.detection.page import page_marks
 from services.rendering.jobs.pdf.refused import Refused
 from tests.support.files import plain_forms
 from tests.support.files.plain_forms import HEIGHT, WIDTH, WORDINGS, Paper, document, drawn_agreement, expected

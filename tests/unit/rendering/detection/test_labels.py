@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.types import FieldType
-from services.rendering.jobs.detection import label_words
-from services.rendering.jobs.detection.labels import (
+from services.rendering.jobs.detection.labels import label_words
+from services.rendering.jobs.detection.labels.labels import (
     is_answer,
     is_for_office,
     language_of,
@@ -14,7 +14,7 @@ from services.rendering.jobs.detection.labels import (
     party_of,
     type_of,
 )
-from services.rendering.jobs.detection.word_table import WordTable
+from services.rendering.jobs.detection.labels.word_table import WordTable
 from tests.support.files.plain_forms import WORDINGS
 
 

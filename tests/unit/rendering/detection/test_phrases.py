@@ -1,7 +1,7 @@
 """Text of a page, cut into phrases, leaders and boxes."""
 
-from services.rendering.jobs.detection.marks import Letter, Rule
-from services.rendering.jobs.detection.phrases import page_text
+from services.rendering.jobs.detection.page.marks import Letter, Rule
+from services.rendering.jobs.detection.page.phrases import page_text
 from services.rendering.jobs.pdf.geometry import Rectangle
 
 

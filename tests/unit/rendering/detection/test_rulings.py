@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.rendering.jobs.detection import rulings
-from services.rendering.jobs.detection.marks import Rule
-from services.rendering.jobs.detection.rulings import Drawn, TooManyRules, cells, drawn
+from services.rendering.jobs.detection.page import rulings
+from services.rendering.jobs.detection.page.marks import Rule
+from services.rendering.jobs.detection.page.rulings import Drawn, TooManyRules, cells, drawn
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.pdfium_paths import DrawnPath, Point, Shade
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from contracts.providers import Authorization, CertsignSettings
-from contracts.runtime.outbound import Answer, Outbound
+from contracts.runtime.http.outbound import Answer, Outbound
 from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.csc import _one_time_code
 from services.rendering.providers.csc_algorithms import mechanisms, sign_algorithm

@@ -10,7 +10,7 @@ import pikepdf
 import pytest
 from pyhanko.sign.ades.report import AdESPassed
 
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing import verify

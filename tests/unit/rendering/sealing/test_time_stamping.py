@@ -9,7 +9,7 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.pdf.refused import Refused

@@ -10,7 +10,7 @@ import pikepdf
 import pytest
 
 from contracts.providers import DutystampOrder
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.evidence.sealed_text import seal
 from contracts.providers import CERTSIGN, DUTYSTAMP
-from contracts.runtime.outbound import Answer
+from contracts.runtime.http.outbound import Answer
 from services.rendering.providers import calls
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.stamping import accounts

@@ -92,7 +92,7 @@ def test_headers_that_nobody_can_read_are_said_and_keep_nobody_from_working() ->
 
 def test_a_service_without_traces_imports_nothing_of_them() -> None:
     program = (
-        "import sys; from contracts.runtime.monitoring import observe; import contracts.runtime.process, contracts.runtime.outbound;"
+        "import sys; from contracts.runtime.monitoring import observe; import contracts.runtime.process, contracts.runtime.http.outbound;"
         "observe.setup_process('webhooks'); print([name for name in sys.modules if 'opentelemetry' in name], file=sys.__stdout__)"
     )
     assert said_by(program) == "[]"

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.clock import now
-from contracts.runtime.data.background import Done, DueWork, Loop, Outcome, Park, Retry
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Loop, Outcome, Park, Retry
+from contracts.runtime.data.files.blobstore import BlobStore
 from tests.support.services.specimens import contract
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from contracts.runtime import unpatched
 from contracts.runtime.bus import broker
 from contracts.runtime.bus.broker import Broker
-from contracts.runtime.data.background import Loop
+from contracts.runtime.data.due_work.background import Loop
 from contracts.runtime.monitoring import liveness
 
 if "ROUND_SECONDS" in os.environ:

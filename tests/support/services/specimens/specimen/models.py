@@ -3,8 +3,8 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.data.background import DueRow
 from contracts.runtime.data.database import BigId, UtcDateTime, metadata
+from contracts.runtime.data.due_work.background import DueRow
 
 
 class Base(DeclarativeBase):

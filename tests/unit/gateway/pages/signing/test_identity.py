@@ -11,7 +11,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import submissions
 from contracts.rpc.submissions.signing.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
 from contracts.runtime.clock import now
-from contracts.runtime.outbound import Outbound
+from contracts.runtime.http.outbound import Outbound
 from services.gateway.identity.provider import IdentityProvider, ProviderSettings, digest_of
 from services.gateway.pages.app import create_pages
 from tests.support.servers.identity_provider import CLIENT, Provider

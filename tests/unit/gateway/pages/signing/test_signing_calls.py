@@ -11,7 +11,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.languages.saying import language_for
 from contracts.rpc import rendering, submissions
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import PageSize
 from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 

@@ -1,0 +1,1 @@
+"""HTTP to the outside: one guarded way out, and signatures that receivers check."""

@@ -1,0 +1,1 @@
+"""What an operator asks of a service: is all well, what is stuck, try it again."""
