@@ -171,7 +171,7 @@ class Suite:
             assert found.sealing_status != "failed", found.sealing_error
             return found if found.status is SubmissionStatus.COMPLETED else None
 
-        return wait_until(look, what="completed")  # type: ignore[return-value]
+        return wait_until(look, what="completed")
 
     def bytes_of(self, url: str) -> bytes:
         return self.blobs.get(links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0]).key)
