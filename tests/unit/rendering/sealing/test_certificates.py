@@ -11,7 +11,7 @@ from pathlib import Path
 import pydantic
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -51,7 +51,7 @@ def test_a_chain_is_made_once_and_kept(tmp_path: Path, kind: certificates.KeyTyp
     again = load_or_make(tmp_path / "keys", Names("Other", "Other"), kind, NOW + timedelta(days=1))
     assert isinstance(made.key, cls)
     assert again.encoded == made.encoded
-    assert again.key.private_numbers() == made.key.private_numbers()  # type: ignore[union-attr]
+    assert again.key.private_numbers() == made.key.private_numbers()
     assert stat.S_IMODE((tmp_path / "keys" / certificates.FILE).stat().st_mode) == 0o600
     assert made.name == "Meier Seal"
 
@@ -129,7 +129,7 @@ def test_keys_that_nobody_accepts_are_refused(tmp_path: Path) -> None:
         name = NAMES.as_x509("Weak")
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
         builder = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=9)).public_key(key.public_key())
-        digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else certificates.hashes.SHA256()
+        digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
         certificate = builder.sign(key, digest)
         path = tmp_path / "weak.p12"
         path.write_bytes(
@@ -208,7 +208,7 @@ def test_the_root_s_key_of_an_earlier_version_is_forgotten(tmp_path: Path) -> No
     assert stat.S_IMODE((tmp_path / certificates.FILE).stat().st_mode) == 0o600
     loaded = load_or_make(tmp_path, NAMES, "ec-p256", NOW)
     assert loaded.encoded == identity.encoded
-    assert loaded.key.private_numbers() == identity.key.private_numbers()  # type: ignore[union-attr]
+    assert loaded.key.private_numbers() == identity.key.private_numbers()
     assert_empty_list(loaded)
     assert not certificates.forget_root_key(tmp_path, NOW), "once is enough"
     assert not certificates.forget_root_key(tmp_path / "not there", NOW)

@@ -1,7 +1,9 @@
 """The state machine of a submission, case by case: the table of specification section 3 and the rules of decisions."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ def submission(
     return Submission(order=order, submitters=parties, **more)  # type: ignore[arg-type]
 
 
-def created(found: Submission, *completed: int) -> tuple[Submission, list[Happened]]:
+def created(found: Submission, *completed: int) -> tuple[Submission, Sequence[Happened]]:
     state, happened = domain.create(found, completed, seal_id="seal-0")
     return state, list(happened)
 
@@ -144,11 +146,12 @@ def test_the_form_starts_once() -> None:
 def test_a_form_is_completed_once() -> None:
     state, _ = created(submission(0, 0))
     state, _ = completed(state, 1)
-    for command in (
+    commands: tuple[Callable[[], Any], ...] = (
         lambda: completed(state, 1),
         lambda: domain.decline(state, 1, NOW),
         lambda: domain.save(state, 1, NOW),
-    ):
+    )
+    for command in commands:
         with pytest.raises(Refused, match="completed already"):
             command()
 
