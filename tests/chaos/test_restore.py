@@ -334,13 +334,13 @@ def one_truth(office: Office, folder: Path) -> None:
         is_whole(office, agreement, folder)
     for kind, agreements in (("submission.created", [*there, *fresh]), ("submission.completed", done)):
         wait_until(
-            lambda kind=kind, agreements=agreements: {one.number for one in agreements} <= {*polled(office, kind)},  # type: ignore[misc]
+            lambda kind=kind, agreements=agreements: {one.number for one in agreements} <= {*polled(office, kind)},
             what=f"{kind} of each agreement to be polled",
         )
         log = polled(office, kind)
         assert {one.number: log[one.number] for one in agreements} == {one.number: one.emails for one in agreements}
         wait_until(
-            lambda kind=kind: {one.number for one in fresh} <= {*announced(office, kind)},  # type: ignore[misc]
+            lambda kind=kind: {one.number for one in fresh} <= {*announced(office, kind)},
             what=f"{kind} of each new agreement at the receiver",
         )
         heard = announced(office, kind)
@@ -348,7 +348,7 @@ def one_truth(office: Office, folder: Path) -> None:
     for agreement in fresh:
         wait_until(
             lambda number=agreement.number: (
-                dict(  # type: ignore[misc]
+                dict(
                     office.rows(
                         "notifications",
                         f"SELECT kind, count(*) FROM mails WHERE submission_id = {number} AND state = 'done' GROUP BY kind",

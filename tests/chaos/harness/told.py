@@ -63,24 +63,24 @@ def check_all_told(suite: RunningSuite, receiver: Receiver, submission_ids: list
     for number in submission_ids:
         wait_until(
             # Both grow: what the mails of an agreement come to is told as well.
-            lambda number=number: (public := stated(suite, number)) and logged(suite, number) == public,  # type: ignore[misc]
+            lambda number=number: (public := stated(suite, number)) and logged(suite, number) == public,
             what=f"the events of submission {number} in the log, in order",
         )
         public = stated(suite, number)
         assert public.count("submission.completed") == 1
         wanted = sorted(kind for kind in public if kind in KINDS)
         wait_until(
-            lambda number=number, wanted=wanted: sorted(told_by(receiver, number).values()) == wanted,  # type: ignore[misc]
+            lambda number=number, wanted=wanted: sorted(told_by(receiver, number).values()) == wanted,
             what=f"each event of submission {number} at the receiver",
         )
         wait_until(
-            lambda number=number: mails(suite, number)["invitation"] == 2 and mails(suite, number)["completed"] == 1,  # type: ignore[misc]
+            lambda number=number: mails(suite, number)["invitation"] == 2 and mails(suite, number)["completed"] == 1,
             what=f"the mails about submission {number}",
         )
         assert mails(suite, number)["documents_copy"] == 2
     for service in ("submissions", "webhooks", "notifications", "rendering", "templates"):
         wait_until(
-            lambda service=service: rows(suite, service, "SELECT count(*) FROM missing_events") == [(0,)],  # type: ignore[misc]
+            lambda service=service: rows(suite, service, "SELECT count(*) FROM missing_events") == [(0,)],
             what=f"nothing missing in {service}",
         )
     assert rows(suite, "webhooks", "SELECT count(*) FROM arrivals") == [(0,)]

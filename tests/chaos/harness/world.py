@@ -152,7 +152,7 @@ class ReplicatedSuite(RunningSuite):
     def wait_until_ready(self, within: float = 600.0) -> None:
         super().wait_until_ready(within)
         for port in self.gateway_ports.values():
-            wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")  # type: ignore[misc]
+            wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")
 
     def start_program(self, name: str) -> None:
         with self._starting:  # or the watcher sees one that is wanted and not running yet, and starts it as well

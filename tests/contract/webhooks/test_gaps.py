@@ -83,7 +83,7 @@ def test_a_gap_is_filled_with_what_the_owner_has(database: Database) -> None:
     hook = new_webhook(database)
     record(database, one, four, three)
     gap = only_gap(database)
-    assert (gap.owner, gap.after, gap.arrivals) == ("submissions", 1, {three.id, four.id})
+    assert (gap.owner, gap.after, gap.arrivals) == ("submissions", 1, frozenset({three.id, four.id}))
     caught_up = database.write(commands.catch_up, gap, answer(two, three, four), LATER, LINK_SECRET)
     assert (caught_up.passed_over, caught_up.of_another_life) == (0, 0)
     assert log_of(database) == ids(one, two, three, four)

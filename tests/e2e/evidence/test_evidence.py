@@ -30,7 +30,7 @@ def completed(suite: RunningSuite, name: str = "Agreement") -> dict[str, Any]:
         submission: dict[str, Any] = suite.api("GET", path)
         return submission if submission["status"] == "completed" else None
 
-    return wait_until(sealed, what="the sealing")  # type: ignore[return-value]
+    return wait_until(sealed, what="the sealing")
 
 
 def evidence(suite: RunningSuite, submission_id: int) -> bytes:

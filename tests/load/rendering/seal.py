@@ -157,7 +157,7 @@ def compare(pages: int, bits: int, rounds: int, targets: dict[str, float]) -> No
     identity = _identity(bits)
     packed = pkcs12.serialize_key_and_certificates(
         b"x",
-        identity.key,  # type: ignore[arg-type]
+        identity.key,
         identity.chain[0],
         identity.chain[1:],
         serialization.NoEncryption(),

@@ -12,6 +12,7 @@ from services.submissions.commands.signing import codes
 from services.submissions.settings import Settings
 from services.submissions.views import forms
 from tests.support.material.submissions import SITE, Desk, Slug, field, template
+from tests.support.present import present
 
 EMAIL = {"require_email_2fa": True}
 PHONE = {"phone": "+14155550123", "require_phone_2fa": True}
@@ -50,9 +51,7 @@ class CodeDesk(Desk):
         """Asks for a code and passes it; the proof."""
         self.later(minutes=2)
         self.send(slug, *proofs)
-        proof = self.check(slug, self.code(), *proofs).proof
-        assert proof is not None
-        return proof
+        return present(self.check(slug, self.code(), *proofs).proof)
 
     def later(self, **time: float) -> None:
         self.now += timedelta(**time)

@@ -248,13 +248,13 @@ def sealed(submission_id: int, seal_id: str, **more: Any) -> DocumentsSealed:
     )
 
 
-def refusal(work: Callable[[], Any]) -> ServiceError:
+def refusal(work: Callable[..., Any]) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         work()
     return caught.value
 
 
-def at_once(*works: Callable[[], Any]) -> list[Any]:
+def at_once(*works: Callable[..., Any]) -> list[Any]:
     """The results or refusals of all works, begun at the same moment in threads of their own."""
     results: list[Any] = [None] * len(works)
     barrier = threading.Barrier(len(works))

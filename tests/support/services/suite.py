@@ -74,7 +74,7 @@ class RunningSuite(Suite):
 
 
 def wait_until(
-    condition: Callable[[], T | Literal[False] | None], *, within: float = 240.0, what: str = "the condition"
+    condition: Callable[..., T | Literal[False] | None], *, within: float = 240.0, what: str = "the condition"
 ) -> T:
     """The first true result of ``condition``; AssertionError naming ``what`` when it stays false ``within`` seconds: so many that no
     slow machine is taken for a fault."""

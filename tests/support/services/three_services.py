@@ -149,13 +149,13 @@ class Suite:
         values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": self.template.id, **more}
         return self.client.call(rpc.api.CREATE, rpc.api.CreateSubmission(submitters=submitters, **values))
 
-    def attach(self, slug: str, kind: str, data: bytes, filename: str = "x.png") -> Any:
+    def attach(self, slug: Any, kind: str, data: bytes, filename: str = "x.png") -> Any:
         command = rpc.form.AttachFile(
             slug=slug, request_id=uuid7(), type=kind, filename=filename, file=self.upload(data)
         )
         return self.client.call(rpc.form.ATTACH_FILE, command)
 
-    def complete(self, slug: str, values: dict[str, Any]) -> None:
+    def complete(self, slug: Any, values: dict[str, Any]) -> None:
         """``values`` by field name."""
         form = self.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=slug))
         by_uuid = {one.uuid: values[one.name] for one in form.fields if one.mine and one.name in values}

@@ -31,6 +31,7 @@ from services.rendering.storage import certsigning
 from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.material.stated import changed, confirmed
+from tests.support.noting import noting
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
@@ -481,7 +482,7 @@ def test_many_submissions_have_the_same_chain_checked_once_each_for_its_own_anch
 ) -> None:
     renderer, checked = suite.workshop.renderer, list[Any]()
     really = renderer.check_chain
-    monkeypatch.setattr(renderer, "check_chain", lambda *given: [checked.append(given), really(*given)][1])
+    monkeypatch.setattr(renderer, "check_chain", noting(checked, really))
     for number in range(3):
         asked(suite, seal_id=f"seal-{number + 1}")
         suite.run()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -32,7 +33,7 @@ SUFFIXES = {language.fence: language.suffix for language in LANGUAGES}
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.fence)
-def test_every_sample_can_be_read_by_its_language(language, tmp_path: Path) -> None:
+def test_every_sample_can_be_read_by_its_language(language: Any, tmp_path: Path) -> None:
     document = specification.published()
     for call in calls(document):
         written = language.write(document, call, "https://sign.example.com/api")

@@ -114,7 +114,7 @@ def test_a_phone_field_asks_for_a_code_where_one_can_be_sent_unless_it_says_othe
 
 
 def test_a_field_that_asks_for_a_code_takes_only_a_confirmed_number(desk: CodeDesk) -> None:
-    asking = {"preferences": {"one_time_code": True}}
+    asking: dict[str, Any] = {"preferences": {"one_time_code": True}}
     mobile = field(name="Mobile", type="phone", required=False, **asking)
     plain = field(name="Office", type="phone", preferences={"one_time_code": False})
     fixed = field(name="Fixed", type="phone", readonly=True, default_value="+14155550100", **asking)
