@@ -123,7 +123,7 @@ class Office:
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
     folder = workspace / f"restore-{secrets.token_hex(3)}"
-    environment = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
+    environment: dict[str, Any] = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
@@ -289,7 +289,7 @@ def all_sealed(office: Office, agreements: Sequence[Agreement]) -> bool:
 
 def accept(office: Office, numbers: set[int]) -> None:
     """As the RUNBOOK says: look first, then one admin for all of them, whom the trail of each names."""
-    key = {"API_KEY": office.suite.api_key}
+    key: dict[str, Any] = {"API_KEY": office.suite.api_key}
     command = ACCEPT.replace("BASE_URL", office.suite.base_url)
     listed = office.run(command, **key).stdout
     assert numbers <= {int(line.split()[0]) for line in listed.splitlines() if not line.startswith(" ")}

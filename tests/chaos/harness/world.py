@@ -67,7 +67,8 @@ class World:
 
     @property
     def _engines(self) -> dict[str, sa.Engine]:
-        return self.__dict__.setdefault("_made_engines", {})
+        engines: dict[str, sa.Engine] = self.__dict__.setdefault("_made_engines", {})
+        return engines
 
     def queues(self) -> dict[str, int] | None:
         """Messages by queue, or None where nobody can tell."""

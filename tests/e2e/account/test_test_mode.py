@@ -73,7 +73,7 @@ def test_each_mode_sees_its_own(sqlite_suite: RunningSuite, tester: Tester) -> N
         assert not [mail for mail in about["messages"] if mail["submission_id"] == foreign]
 
         def told(reader: Any = reader, mode: bool = mine["test"]) -> list[int]:
-            rows, after = [], begin
+            rows, after = list[Any](), begin
             while (page := reader.api("GET", "/events", params={"after": after, "limit": 100}))["data"]:
                 rows, after = rows + page["data"], page["pagination"]["next"]
             created = [row["data"] for row in rows if row["event_type"] == "submission.created"]

@@ -20,7 +20,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import tracing
 from contracts.runtime.settings import ServiceSettings
 from deploy.rabbitmq import PrivateBroker
-from tests.support.servers.collector import Collector
+from tests.support.servers.collector import Collector, Told
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, emptied, specimen
 from tests.support.services.suite import wait_until
@@ -95,7 +95,7 @@ def test_calls_of_calls_are_one_trace(served: Specimen, client: RpcClient, colle
     by_id = {span.id: span for span in spans}
     chain: Told | None = next(span for span in spans if (span.name, span.kind) == ("specimen/wait", "SERVER"))
     above = []
-    while (chain := by_id.get(chain.parent)) is not None:
+    while chain and (chain := by_id.get(chain.parent)) is not None:
         above.append((chain.name, chain.kind, chain.service))
     assert above == [
         ("specimen/wait", "CLIENT", "countersign-specimen"),
