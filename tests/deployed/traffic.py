@@ -150,7 +150,7 @@ class Load:
     def __exit__(self, *_: object) -> None:
         """Nothing new is begun; what is under way is carried through."""
         self._ending.set()
-        for _ in self._threads:
+        for _thread in self._threads:
             self._turn.release()
         for thread in self._threads:
             thread.join()

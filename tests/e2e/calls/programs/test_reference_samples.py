@@ -52,7 +52,7 @@ def test_every_sample_can_be_read_by_its_language(language: Any, tmp_path: Path)
 def test_a_sample_does_what_it_says(sqlite_suite: RunningSuite, fence: str, tmp_path: Path) -> None:
     suite = sqlite_suite
 
-    def run(page: str, summary: str, **changed: str) -> str:
+    def run(page: str, summary: str, **changed: tuple[str, str]) -> str:
         """What the sample prints that stands in the running suite's page; ``changed``: what readers put in their own of."""
         source = requests.get(f"{suite.base_url}/reference/{page}.md", timeout=120).text
         sample = samples(source, summary)[fence]
