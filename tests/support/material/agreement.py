@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 import pikepdf
 
-from tests.support.services.suite import RunningSuite
-
 SELLER_TAGS = [
     "{{Company;role=Seller}}",
     "{{Start;type=date;role=Seller}}",
@@ -20,6 +18,12 @@ BUYER_TAGS = [
     "{{Colour;type=select;role=Buyer;options=Red,Green,Blue;required=false}}",
     "{{Buyer signature;type=signature;role=Buyer}}",
 ]
+
+
+class Api(Protocol):
+    """Whatever calls the API with a key: a suite, a tester."""
+
+    def api(self, method: str, path: str, json: Any = None) -> Any: ...
 
 
 class Pages(Protocol):
@@ -52,7 +56,7 @@ SELLER_VALUES: dict[str, Any] = {"Company": "Wörner & Søn", "Start": "2026-03-
 BUYER_VALUES: dict[str, Any] = {"Full name": "Zoë Łukasz Ångström", "Price": 1234.5, "Terms": True, "Colour": "Green"}
 
 
-def send(suite: RunningSuite, template_id: int, **more: Any) -> list[dict[str, Any]]:
+def send(suite: Api, template_id: int, **more: Any) -> list[dict[str, Any]]:
     """A submission to a seller and a buyer; the array of submitters."""
     submitters = [
         {"role": "Seller", "email": "seller@example.com", "name": "Sam Seller"},

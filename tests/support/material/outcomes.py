@@ -10,10 +10,11 @@ from typing import Any
 
 import requests
 
+from tests.support.material.agreement import Api
 from tests.support.services.suite import RunningSuite, wait_until
 
 
-def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
+def completed(suite: Api, submission_id: int) -> dict[str, Any]:
     """The submission once it is sealed; AssertionError at once when sealing failed."""
 
     def look() -> dict[str, Any] | None:

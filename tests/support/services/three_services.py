@@ -110,13 +110,13 @@ class Suite:
     def ask(self, call: Any, command: Any) -> Any:
         """As a patient client: the same request again while the service cannot be had."""
 
-        def asked() -> tuple[Any]:
+        def asked() -> tuple[Any, ...]:
             try:
                 return (self.client.call(call, command),)
             except ServiceError as error:
                 if error.code != "unavailable":
                     raise
-                return ()  # type: ignore[return-value]
+                return ()
 
         return wait_until(asked, what=f"an answer to {call.method}")[0]
 

@@ -32,6 +32,7 @@ from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.material.stated import changed, confirmed
 from tests.support.noting import noting
+from tests.support.present import present
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
@@ -60,7 +61,7 @@ def prepared_files(tmp_path: Path) -> list[str]:
 def test_every_document_is_signed_by_the_provider_and_the_trail_by_us(suite: Suite, kind: Any, tmp_path: Path) -> None:
     suite.key.own = identity("Meier GmbH Seal", kind)
     asked(suite, contract_pdf(3), document(line("annex")))
-    assert suite.database.read(queries.job, "seal-1").state == domain.WAITING  # type: ignore[union-attr]
+    assert present(suite.database.read(queries.job, "seal-1")).state == domain.WAITING
     suite.run()
     sealed = suite.sealed()
     assert (sealed.pades_level, sealed.report) == ("B-B", [])

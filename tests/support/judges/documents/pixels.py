@@ -38,7 +38,7 @@ def compared(one: Image.Image, other: Image.Image, box: Box | None = None) -> Co
     difference = _strongest(ImageChops.difference(first, second))
     white = Image.new("RGB", first.size, "white")
     ink = _strongest(ImageChops.difference(ImageChops.darker(first, second), white))
-    return Comparison(_count(ink, _PAPER), _count(difference, UNLIKE), _most(difference))
+    return Comparison(_count(ink, _PAPER), _count(difference, UNLIKE), brightest(difference))
 
 
 def pixel(picture: Image.Image, place: tuple[int, int]) -> Any:
@@ -52,8 +52,8 @@ def darkest(picture: Image.Image) -> int:
     return int(grays[0])
 
 
-def _most(picture: Image.Image) -> int:
-    """The largest value in a picture of one channel."""
+def brightest(picture: Image.Image) -> int:
+    """The largest value in a picture of one channel: white is 255."""
     largest = picture.getextrema()[1]
     assert isinstance(largest, int)
     return largest

@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pydantic
 import pytest
@@ -31,11 +32,11 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAMES = Names("Meier Seal", "Meier & Partner", "DE")
 
 
-def in_pkcs12(folder: Path, identity: SealIdentity, password: bytes | None = b"secret", key: object = None) -> Path:
+def in_pkcs12(folder: Path, identity: SealIdentity, password: bytes | None = b"secret", key: Any = None) -> Path:
     encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
     data = pkcs12.serialize_key_and_certificates(
         b"seal",
-        key or identity.key,  # type: ignore[arg-type]
+        key or identity.key,
         identity.chain[0],
         identity.chain[1:],
         encryption,
@@ -278,7 +279,7 @@ def test_trusted_roots_come_from_a_folder(tmp_path: Path) -> None:
         certificates.read_anchors(tmp_path)
 
 
-SERVICE = {
+SERVICE: dict[str, Any] = {
     "amqp_url": "amqp://x",
     "blob_url": "file:///tmp/x",
     "base_url": "http://x",
@@ -289,15 +290,15 @@ SERVICE = {
 
 def test_without_a_place_for_the_key_the_service_does_not_start() -> None:
     with pytest.raises(pydantic.ValidationError, match="nothing to seal with: set CERTIFICATE_DIR"):
-        Settings(**SERVICE)  # type: ignore[arg-type]
-    assert Settings(**SERVICE, var_dir="/var/x").certificates == Path("/var/x/certificates")  # type: ignore[arg-type]
-    assert Settings(**SERVICE, certificate_dir="/keys").certificates == Path("/keys")  # type: ignore[arg-type]
-    assert Settings(**SERVICE, signing_pkcs12_file="/x.p12").certificates is None  # type: ignore[arg-type]
+        Settings(**SERVICE)
+    assert Settings(**SERVICE, var_dir="/var/x").certificates == Path("/var/x/certificates")
+    assert Settings(**SERVICE, certificate_dir="/keys").certificates == Path("/keys")
+    assert Settings(**SERVICE, signing_pkcs12_file="/x.p12").certificates is None
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(pydantic.ValidationError, match="two letters"):
-        Settings(**SERVICE, var_dir="/x", signing_country="Germany")  # type: ignore[arg-type]
-    settings = Settings(**SERVICE, var_dir="/x", tsa_url="https://u:p@one.example/tsr, https://two.example")  # type: ignore[arg-type]
+        Settings(**SERVICE, var_dir="/x", signing_country="Germany")
+    settings = Settings(**SERVICE, var_dir="/x", tsa_url="https://u:p@one.example/tsr, https://two.example")
     assert settings.tsa_urls == ["https://u:p@one.example/tsr", "https://two.example"]
     assert "u:p" not in repr(settings)

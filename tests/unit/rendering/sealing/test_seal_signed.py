@@ -9,6 +9,7 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name
 
+from contracts.rpc.rendering import FieldValue
 from contracts.stored_documents import StoredDocument
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.intake import preparing
@@ -29,8 +30,8 @@ def stored_for(data: bytes) -> StoredDocument:
         return drawing.stored([(float(page.mediabox[2]), float(page.mediabox[3])) for page in pdf.pages])
 
 
-def filled_and_sealed(data: bytes, *values: object) -> tuple[bytes, list[fill.Drawn]]:
-    request = drawing.request(*values, documents=[stored_for(data)])  # type: ignore[arg-type]
+def filled_and_sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[fill.Drawn]]:
+    request = drawing.request(*values, documents=[stored_for(data)])
     files = {"a1": drawing.signature_png()}
     with pikepdf.open(io.BytesIO(data)) as pdf:
         overlays, drawn = fill.additions(pdf, request.documents[0], request, files)
@@ -174,7 +175,7 @@ def form() -> bytes:
         return saved(pdf)
 
 
-def values_of(prepared: preparing.Prepared, **values: object) -> list[object]:
+def values_of(prepared: preparing.Prepared, **values: object) -> list[FieldValue]:
     """Values for the fields that were found in the form."""
     fields = {one.name: one for one in prepared.fields}
     return [

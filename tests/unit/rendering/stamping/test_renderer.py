@@ -14,7 +14,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
-from services.rendering.protocol.messages import Filled, FilledCombined, Place, ValidationMaterial
+from services.rendering.protocol.messages import Filled, FilledCombined, Place, PlacedStamp, ValidationMaterial
 from services.rendering.rules.stamps import files_to_stamp
 from tests.support.files.pdf_files import A4, document, line, signed
 from tests.support.judges.documents.strict_reader import judged
@@ -42,8 +42,8 @@ def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore.from_url(f"file://{tmp_path}/blobs")
 
 
-def check(renderer: Renderer, sealed: bytes, file: bytes, serial: str, place: object) -> str:
-    page, box = place.page, place.box  # type: ignore[attr-defined]
+def check(renderer: Renderer, sealed: bytes, file: bytes, serial: str, place: PlacedStamp) -> str:
+    page, box = place.page, place.box
     return renderer.check_stamp(sealed, file, serial, page, box, ANCHORS, NOW).indication
 
 
