@@ -35,7 +35,7 @@ from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.services.warm import started_or_warm
 
 garbage.seldom()
-_HOWEVER_SLOW = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+_HOWEVER_SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("the same", derandomize=True, database=None, **_HOWEVER_SLOW)
 hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAMPLES=default: others each time
 
@@ -96,7 +96,7 @@ _RESTING = pytest.StashKey[dict[str, RunningSuite]]()
 """Suites that were stopped with the last test of a group, and may be wanted again by another."""
 
 
-class LongestFirst(LoadScopeScheduling):
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # which has no types
     """Give out groups of tests: the longest first, so that no worker is alone with one at the end. Workers beyond those who keep
     the processors busy have the groups that mostly wait, and end. Tests' names are all that this process knows."""
 
@@ -380,7 +380,7 @@ def postgresql_suite(
 ) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database and a role per service."""
     databases = {f"{service.upper()}_DATABASE_URL": url for service, url in postgres.service_databases().items()}
-    settings = {**databases, **identity_provider.settings, **FEW_CODES}
+    settings: dict[str, Any] = {**databases, **identity_provider.settings, **FEW_CODES}
     running = start_suite(workspace / "suite-postgresql", as_deployed=True, **settings)
     suites["PostgreSQL"] = running
     yield running

@@ -123,7 +123,7 @@ class ForkServers:
 class ForkedProcess(LoggedProcess):
     """A process of a service: a copy of a fork server's where that is the same, else started anew."""
 
-    modules = ("contracts.runtime.main", "services.")
+    modules: tuple[str, ...] = ("contracts.runtime.main", "services.")
     """How the names of the modules begin that are run in copies."""
 
     def __init__(self, arguments: Sequence[str], log: Path, *, servers: ForkServers | None, **options: Any) -> None:

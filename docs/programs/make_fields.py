@@ -41,6 +41,7 @@ from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import Style, draw, layout
+from services.rendering.protocol.messages import SignatureText
 from services.submissions.rules.values import filling
 from services.templates.rules.domain import DocumentFields, Limits, define
 
@@ -185,7 +186,7 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
     identity = _identity()
     with pikepdf.open(io.BytesIO(data)) as pdf:
         fill.fill_into(pdf, stored, request, {uuid: content for uuid, (_, content) in files.items()})
-        reserved = reserving.reserve(pdf, reserving.SignatureText(identity.name, "Sealed", WHEN), identity.signer.size)
+        reserved = reserving.reserve(pdf, SignatureText(identity.name, "Sealed", WHEN), identity.signer.size)
     envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
     return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
 

@@ -19,6 +19,7 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Request,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -41,8 +42,8 @@ FLAGS = [
     "--process-per-site",
     "--renderer-process-limit=2",
 ]
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 PATIENCE = 120_000
 """Milliseconds that a page may take to do or show what a test waits for: so many that no slow machine is taken for a fault."""
@@ -58,7 +59,12 @@ by then is a matter of the machine, so pages ask when a test has them ask, and b
 
 def eventually(page: Page, condition: Callable[[], Any], what: str) -> None:
     """Wait until a condition of this process holds, while the page's news come in; without that, none would."""
-    wait_until(lambda: page.wait_for_timeout(50) or condition(), what=what)
+
+    def holds() -> Any:
+        page.wait_for_timeout(50)
+        return condition()
+
+    wait_until(holds, what=what)
 
 
 def complaints(page: Page, script: str) -> Any:
@@ -164,7 +170,7 @@ def open_page(chromium: Chromium, suite: RunningSuite, watch: Watch) -> Iterator
     """``open_page(path, viewport)``: a page of a browser that knows nothing yet. ``news``: see ASKS_WHEN_TOLD."""
     contexts: list[Any] = []
 
-    def opened(path: str, viewport: dict[str, int] = DESKTOP, *, news: bool = False, **more: Any) -> Page:
+    def opened(path: str, viewport: ViewportSize = DESKTOP, *, news: bool = False, **more: Any) -> Page:
         phone = viewport["width"] < 600
         context = chromium.new_context(
             viewport=viewport,

@@ -248,7 +248,7 @@ def _display(folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def _driver(folder: Path, display: str) -> Iterator[str]:
     """The address of WebKit's driver. It takes the port that it is told, which somebody else may just have taken."""
-    environment = {"DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "LIBGL_ALWAYS_SOFTWARE": "1"}
+    environment: dict[str, Any] = {"DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "LIBGL_ALWAYS_SOFTWARE": "1"}
     for last in (False, False, True):
         url = f"http://127.0.0.1:{(port := free_port())}"
 

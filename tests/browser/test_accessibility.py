@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from contracts.languages.choosing import languages
 from services.notifications.sending import inline_pictures
@@ -20,8 +20,8 @@ from tests.unit.notifications.test_languages import every_mail
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
-SMALL = {"width": 320, "height": 640}
-NARROW = {"width": 320, "height": 1400}
+SMALL: ViewportSize = {"width": 320, "height": 640}
+NARROW: ViewportSize = {"width": 320, "height": 1400}
 """High enough that nothing is scrolled behind the buttons, where axe takes it for too small."""
 
 BEHIND_THE_MENU = 'target-size: <a class="field-words'
@@ -62,7 +62,7 @@ def tour(suite: RunningSuite) -> Tour:
     return Tour(suite)
 
 
-def seen_as(page: Page, size: dict[str, int], scheme: str = "light") -> None:
+def seen_as(page: Page, size: ViewportSize, scheme: str = "light") -> None:
     """Have the page shown like that, and settled."""
     page.set_viewport_size({"width": size["width"], "height": size["height"]})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
@@ -134,7 +134,7 @@ def test_what_a_screen_reader_is_told_is_what_was_looked_at(tour: Tour, open_pag
         def settled(page: Page = page, state: str = state, last: list[str] = last) -> bool:
             before, now = last[0], told(page)
             last[:] = [now]
-            return now == recorded.get(state, before)
+            return bool(now == recorded.get(state, before))
 
         try:
             wait_until(settled, within=20)

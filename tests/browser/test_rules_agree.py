@@ -134,8 +134,8 @@ READ_ALIKE = {
 
 def test_the_browser_refuses_nothing_that_matches_by_the_pattern_of_the_server(modules: Page) -> None:
     """No value would please both, and nobody could sign."""
-    cases = [
-        [definition("text", validation={"pattern": pattern}), value]
+    cases: list[tuple[FieldDefinition, Any]] = [
+        (definition("text", validation={"pattern": pattern}), value)
         for pattern, value in [*READ_IN_TWO_WAYS.items(), *READ_ALIKE.items(), *((one, "~~") for one in READ_ALIKE)]
     ]
     answers = modules.evaluate(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 from weasyprint import HTML
 
 from contracts.runtime.clock import now
@@ -415,7 +415,7 @@ class Tour:
         yield "signature typed"
         ways.nth(2).click()
         yield "signature upload"
-        picture = {"name": "me.png", "mimeType": "image/png", "buffer": signature_png()}
+        picture: FilePayload = {"name": "me.png", "mimeType": "image/png", "buffer": signature_png()}
         page.locator(".signature input[type=file]").set_input_files(picture)
         page.locator(".preview__picture").wait_for()
         yield "signature uploaded"

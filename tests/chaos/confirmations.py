@@ -98,7 +98,7 @@ def _order(request: SealRequest, certsign: CertsignOrder, name: str, signer: int
 
 
 def _is_sealed(event: Any, request: SealRequest) -> bool:
-    return event["type"] == DOCUMENTS_SEALED.type and event["data"]["seal_id"] == request.seal_id
+    return bool(event["type"] == DOCUMENTS_SEALED.type and event["data"]["seal_id"] == request.seal_id)
 
 
 def _does(suite: ConfirmSuite, provider: Provider, name: str, view: Any, chance: random.Random) -> None:

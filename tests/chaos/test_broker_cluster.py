@@ -58,7 +58,10 @@ class Patient:
         submitters = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
         body = {"template_id": template_id, "submitters": submitters, "order": "random"}
         headers = {"Idempotency-Key": str(uuid.uuid4())}
-        return self._answered(lambda: self._suite.call("POST", "/submissions", body, headers=headers))
+        made: list[dict[str, Any]] = self._answered(
+            lambda: self._suite.call("POST", "/submissions", body, headers=headers)
+        )
+        return made
 
     def _answered(self, call: Callable[[], requests.Response]) -> Any:
         def answer() -> requests.Response | None:
@@ -88,7 +91,9 @@ def cluster(workspace: Path) -> Iterator[BrokerCluster]:
 
 @pytest.fixture(scope="module")
 def suite(cluster: BrokerCluster, workspace: Path, suites: dict[str, RunningSuite]) -> Iterator[RunningSuite]:
-    urls = {f"{name.upper()}_AMQP_URL": cluster.url_of(broker_user(name), PASSWORDS[name]) for name in SERVICES}
+    urls: dict[str, Any] = {
+        f"{name.upper()}_AMQP_URL": cluster.url_of(broker_user(name), PASSWORDS[name]) for name in SERVICES
+    }
     folder = workspace / "suite-on-cluster"
     running = start_suite(folder, one_worker=True, AMQP_URL=cluster.amqp_url, EVENTS_CHECK_SECONDS="3600", **urls)
     suites["on a cluster"] = running

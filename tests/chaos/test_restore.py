@@ -123,7 +123,7 @@ class Office:
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
     folder = workspace / f"restore-{secrets.token_hex(3)}"
-    environment = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
+    environment: dict[str, Any] = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
@@ -289,7 +289,7 @@ def all_sealed(office: Office, agreements: Sequence[Agreement]) -> bool:
 
 def accept(office: Office, numbers: set[int]) -> None:
     """As the RUNBOOK says: look first, then one admin for all of them, whom the trail of each names."""
-    key = {"API_KEY": office.suite.api_key}
+    key: dict[str, Any] = {"API_KEY": office.suite.api_key}
     command = ACCEPT.replace("BASE_URL", office.suite.base_url)
     listed = office.run(command, **key).stdout
     assert numbers <= {int(line.split()[0]) for line in listed.splitlines() if not line.startswith(" ")}
@@ -334,13 +334,13 @@ def one_truth(office: Office, folder: Path) -> None:
         is_whole(office, agreement, folder)
     for kind, agreements in (("submission.created", [*there, *fresh]), ("submission.completed", done)):
         wait_until(
-            lambda kind=kind, agreements=agreements: {one.number for one in agreements} <= {*polled(office, kind)},  # type: ignore[misc]
+            lambda kind=kind, agreements=agreements: {one.number for one in agreements} <= {*polled(office, kind)},
             what=f"{kind} of each agreement to be polled",
         )
         log = polled(office, kind)
         assert {one.number: log[one.number] for one in agreements} == {one.number: one.emails for one in agreements}
         wait_until(
-            lambda kind=kind: {one.number for one in fresh} <= {*announced(office, kind)},  # type: ignore[misc]
+            lambda kind=kind: {one.number for one in fresh} <= {*announced(office, kind)},
             what=f"{kind} of each new agreement at the receiver",
         )
         heard = announced(office, kind)
@@ -348,7 +348,7 @@ def one_truth(office: Office, folder: Path) -> None:
     for agreement in fresh:
         wait_until(
             lambda number=agreement.number: (
-                dict(  # type: ignore[misc]
+                dict(
                     office.rows(
                         "notifications",
                         f"SELECT kind, count(*) FROM mails WHERE submission_id = {number} AND state = 'done' GROUP BY kind",

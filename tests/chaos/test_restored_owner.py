@@ -90,7 +90,7 @@ def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite
         new = [agree(suite, template_id) for _ in range(3)]
         for number, buyer in new:
             wait_until(
-                lambda number=number, buyer=buyer: (number, ["seller@example.com", buyer]) in announced(receiver),  # type: ignore[misc]
+                lambda number=number, buyer=buyer: (number, ["seller@example.com", buyer]) in announced(receiver),
                 what=f"{number} announced with its own signers",
             )
         told = announced(receiver)

@@ -240,7 +240,7 @@ class Probe:
 
     @property
     def failed(self) -> bool:
-        return self._failures >= self._threshold
+        return bool(self._failures >= self._threshold)
 
     def ask_when_due(self) -> bool | None:
         """Whether it succeeded; None when it is not due yet."""

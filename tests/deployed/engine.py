@@ -112,7 +112,7 @@ def run(*command: str | Path, within: float = 120, **more: Any) -> str:
     if done.returncode != 0:
         said = (done.stdout[-3000:] + done.stderr[-3000:]).strip()
         raise EngineFailed(f"{' '.join(str(part) for part in command)}: exit code {done.returncode}\n{said}")
-    return done.stdout
+    return str(done.stdout)
 
 
 def podman(*arguments: str | Path, **more: Any) -> str:

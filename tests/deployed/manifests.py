@@ -151,7 +151,7 @@ class PodFiles:
     def _volume(self, volume: dict[str, Any], workload: Workload, pod: str) -> Path:
         """The folder that stands for a volume, with what the kubelet does for `fsGroup`: its group, writable, inherited."""
         if "persistentVolumeClaim" in volume:
-            path = self._folder / "claims" / volume["persistentVolumeClaim"]["claimName"]
+            path: Path = self._folder / "claims" / volume["persistentVolumeClaim"]["claimName"]
         else:
             path = self._folder / "volumes" / pod / volume["name"]
         if not path.exists():

@@ -150,7 +150,7 @@ class Load:
     def __exit__(self, *_: object) -> None:
         """Nothing new is begun; what is under way is carried through."""
         self._ending.set()
-        for _ in self._threads:
+        for _thread in self._threads:
             self._turn.release()
         for thread in self._threads:
             thread.join()
@@ -184,8 +184,8 @@ def agree(client: Client, template_id: int) -> Agreement:
     addresses = {role: f"{role.lower()}-{mark}@example.com" for role in ("Seller", "Buyer")}
     submitters = [{"role": role, "email": address, "name": role} for role, address in addresses.items()]
     seller, buyer = client.api("POST", "/submissions", {"template_id": template_id, "submitters": submitters})
-    sign(client, seller["slug"], SELLER_VALUES)  # type: ignore[arg-type]
-    sign(client, buyer["slug"], BUYER_VALUES)  # type: ignore[arg-type]
+    sign(client, seller["slug"], SELLER_VALUES)
+    sign(client, buyer["slug"], BUYER_VALUES)
     return Agreement(seller["submission_id"], addresses["Seller"], addresses["Buyer"])
 
 

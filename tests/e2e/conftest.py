@@ -4,6 +4,7 @@ around it."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,12 +41,12 @@ class Equipped:
 def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, RunningSuite]) -> Iterator[Equipped]:
     """For the tests of what is around the suite, and for calls that change whatever can be changed. On PostgreSQL only: the
     databases make no difference to what is tested with it."""
-    databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
+    databases: dict[str, Any] = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
     with MailServer() as mail, authority("crl") as time_stamping, Collector() as collector:
         anchors = workspace / "anchors"
         anchors.mkdir()
         (anchors / "tsa.der").write_bytes(time_stamping.root)
-        settings = {
+        settings: dict[str, Any] = {
             "SMTP_URL": mail.url,
             "MAIL_FROM": "sign@office.example",
             "ACCOUNT_NAME": "Office & Söhne",

@@ -52,7 +52,7 @@ class Message:
 class World:
     """Everything around the machine. ``numbers`` make each thing that is written in a run a text of its own."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.mail = MailServer().start()
         self.phones = Receiver()
         settings |= {

@@ -107,7 +107,7 @@ def two_at_a_time(suite: RunningSuite, template_id: int) -> None:
 
 def event_loop_lateness(suite: RunningSuite) -> dict[str, float]:
     """The gauge of each process with an event loop, in milliseconds."""
-    found = {}
+    found: dict[str, float] = {}
     for name, program in suite.programs.items():
         text = requests.get(f"http://127.0.0.1:{program.health_port}/metrics", timeout=5).text
         for line in text.splitlines():

@@ -101,7 +101,7 @@ def new_webhook(database: Database, url: str, *, failing: bool = False) -> int:
     values = {"url": url, "events": [], "secret": {}, "signing_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
     times = {"created_at": now(), "updated_at": now(), "failing_since": now() - timedelta(hours=1) if failing else None}
     made = sa.insert(Webhook).values(**values, owner_email="a@example.com", **times).returning(Webhook.id)
-    return int(database.write(lambda session: session.scalar(made)))
+    return database.write(lambda session: session.execute(made).scalar_one())
 
 
 def plan(database: Database, webhook: int, subjects: int, events: int, *, tag: str) -> None:
@@ -285,4 +285,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -78,7 +78,7 @@ def measured(url: str, title: str) -> None:
     done.set()
     writer.join()
     told = sa.select(sa.func.count()).where(tables.outbox.c.type == "submission.expired")
-    count = database.read(lambda session: session.scalar(told))
+    count = database.read(lambda session: session.execute(told).scalar_one())
     print(
         f"  {title}: {count} told in {took:.1f} s, {count / took:.0f}/s, {cpu / count * 1000:.2f} ms of processor each; writes"
         f" beside it p50 {percentile(waits, 50) * 1000:.0f} ms, p99 {percentile(waits, 99) * 1000:.0f} ms",

@@ -190,6 +190,7 @@ def wrk(base_url: str, key: str, case: Case, folder: Path, seconds: int) -> Figu
 
 def measure(suite: RunningSuite, rounds: int = ROUNDS, seconds: int = SECONDS) -> list[Case]:
     """All cases on all sides, in turns."""
+    assert suite.broker is not None
     chosen = cases(suite.base_url, suite.api_key)
     with tempfile.TemporaryDirectory() as name, bare_flask(Path(name), chosen, suite.broker.amqp_url) as flask:
         address = dict(zip(SIDES, (suite.base_url, f"{flask}/call", f"{flask}/memory"), strict=True))

@@ -11,6 +11,7 @@ a network that is not slow, what the page weighs once each page of the documents
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 from playwright.sync_api import sync_playwright
@@ -68,15 +69,15 @@ def text_pdf(pages: int) -> bytes:
 def show(pages: int, costs: list[Cost]) -> None:
     """The median of all rounds."""
     print(f"  {pages} {'page' if pages == 1 else 'pages'} of text")
-    for name, figures in {
+    budgets: dict[str, tuple[list[Any], float]] = {
         "Start can be pressed, ms": ([one.start for one in costs], 3500),
         "the form answers, ms": ([one.alive for one in costs], 0),
         "first page seen, ms": ([one.page for one in costs], 8000),
         "bytes until the form answers": ([weight(one) for one in costs], 120_000),
         "requests until the form answers": ([len(one.until(one.alive)) for one in costs], 6),
         "layout shift": ([one.shift for one in costs], 0.02),
-    }.items():
-        measured, budget = figures
+    }
+    for name, (measured, budget) in budgets.items():
         median = statistics.median(measured)
         said = f"budget {budget:>8,}" if budget else ""
         print(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Error, Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, ViewportSize, expect
 
 from contracts.runtime.clock import now
 from contracts.types import iso
@@ -139,7 +139,7 @@ def test_what_expired_lives_again_with_what_was_typed(suite: RunningSuite, open_
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_what_the_sender_changes_appears_and_is_marked(
-    suite: RunningSuite, open_page: OpenPage, viewport: dict[str, int]
+    suite: RunningSuite, open_page: OpenPage, viewport: ViewportSize
 ) -> None:
     made = template(suite, field("Amount", line=1, readonly=True, default_value="100"), field("Name", line=3))
     submitter = invite(suite, made)[0]

@@ -149,7 +149,7 @@ def test_find_takes_no_notice_of_case_and_accents_and_goes_over_lines(open_page:
         wait_until(
             lambda pattern=pattern: re.fullmatch(
                 rf"\s*{pattern}\s*", " ".join(page.locator(".found").all_inner_texts())
-            ),  # type: ignore[misc]
+            ),
             what=f"{marked} to be marked",
         )
     words.fill("sentence 17-3")

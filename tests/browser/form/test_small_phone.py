@@ -2,7 +2,7 @@
 
 import pytest
 import requests
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from tests.browser.conftest import OpenPage, Watch, complaints
 from tests.browser.forms import field, invite, one_signer, template
@@ -12,8 +12,8 @@ from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 
-SMALL = {"width": 360, "height": 640}
-KEYBOARD_OPEN = {**SMALL, "height": 340}
+SMALL: ViewportSize = {"width": 360, "height": 640}
+KEYBOARD_OPEN: ViewportSize = {"width": SMALL["width"], "height": 340}
 WORD = "Donaudampfschifffahrtsgesellschaftskapitän"
 WIDER = """() => [document.documentElement, ...document.querySelectorAll(".panel__screen, .card, .mails__page, .mails__list")]
     .filter((each) => each.scrollWidth > Math.min(each.clientWidth, innerWidth))

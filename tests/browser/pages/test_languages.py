@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from contracts.languages.choosing import PSEUDO
 from services.gateway.pages.texts import offered
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
 def test_a_signer_chooses_a_language_and_loses_nothing(
-    suite: RunningSuite, open_page: OpenPage, viewport: dict[str, int]
+    suite: RunningSuite, open_page: OpenPage, viewport: ViewportSize
 ) -> None:
     (row,) = invite(suite, template(suite, field("Name")))
     page = open_page(f"/s/{row['slug']}", viewport)

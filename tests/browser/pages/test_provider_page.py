@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import ConsoleMessage, Dialog, Page, ViewportSize, expect
 
 from deploy.providers.csc import Provider
 from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending
@@ -41,14 +41,22 @@ def open_provider(chromium: Chromium) -> Iterator[Any]:
     contexts: list[Any] = []
     complaints: list[str] = []
 
-    def opened(url: str, viewport: dict[str, int] = DESKTOP) -> Page:
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            complaints.append(message.text)
+
+    def dismiss(dialog: Dialog) -> None:
+        complaints.append(dialog.message)
+        dialog.dismiss()
+
+    def opened(url: str, viewport: ViewportSize = DESKTOP) -> Page:
         context = chromium.new_context(viewport=viewport)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: _went.setdefault(page, []).append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+        page.on("dialog", dismiss)
+        page.on("console", note)
         page.goto(url)
         return page
 
@@ -83,7 +91,7 @@ def picture(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE, SMALL], ids=["desktop", "phone", "small"])
 def test_a_person_reads_what_is_signed_and_approves_with_the_keyboard(
-    provider: Provider, open_provider: Any, viewport: dict[str, int]
+    provider: Provider, open_provider: Any, viewport: ViewportSize
 ) -> None:
     csc, credential, pending = asked(provider)
     page = open_provider(pending.action_url, viewport)

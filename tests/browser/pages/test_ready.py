@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Route, ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, Chromium, OpenPage, Watch
 from tests.browser.forms import field, invite, one_signer, template
@@ -19,7 +19,7 @@ BYTES, REQUESTS, SHIFT, PICTURE = 120_000, 6, 0.02, 60_000
 
 @pytest.mark.parametrize(("viewport", "network"), [(PHONE, SLOW_3G), (DESKTOP, None)])
 def test_what_it_costs_until_the_form_answers(
-    suite: RunningSuite, chromium: Chromium, viewport: dict[str, int], network: dict[str, float] | None
+    suite: RunningSuite, chromium: Chromium, viewport: ViewportSize, network: dict[str, float] | None
 ) -> None:
     """Bytes and requests, not seconds: those are printed by ``python -m tests.load page``. Chromium judges what moved. The first page
     comes beside the form: on a phone both are within the budget; a laptop gets a larger picture, and whether it is there before

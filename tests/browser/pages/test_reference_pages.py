@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.support.judges.pages.accessibility import axe, looks
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_judges_have_nothing_against_its_pages(open_page: OpenPage, size: dict[str, int]) -> None:
+def test_judges_have_nothing_against_its_pages(open_page: OpenPage, size: ViewportSize) -> None:
     for path, title in (("/reference", "Countersign API"), ("/reference/submitters", "Submitters"),
                         ("/guides", "Guides"), ("/guides/keys", "API keys"), ("/guides/receiving", None)):  # fmt: skip
         page = open_page(path, size)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, ViewportSize, expect
 
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
@@ -67,7 +67,7 @@ def party(suite: RunningSuite, *fields: dict[str, Any], name: str = "Consulting 
     return submitter
 
 
-def begun(open_page: OpenPage, submitter: dict[str, Any], viewport: dict[str, int] = DESKTOP) -> Page:
+def begun(open_page: OpenPage, submitter: dict[str, Any], viewport: ViewportSize = DESKTOP) -> Page:
     """The page of the step, which is begun by completing the form."""
     page = open_page(f"/s/{submitter['slug']}", viewport)
     signer = Signer(page)
@@ -110,7 +110,7 @@ def picture(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("viewport", [DESKTOP, SMALL], ids=["desktop", "small"])
 def test_a_signer_goes_to_the_provider_and_comes_back_signed(
-    suite: RunningSuite, open_page: OpenPage, provider: Provider, sign_with: Configure, viewport: dict[str, int]
+    suite: RunningSuite, open_page: OpenPage, provider: Provider, sign_with: Configure, viewport: ViewportSize
 ) -> None:
     sign_with("person")
     submitter = party(suite)
@@ -300,8 +300,8 @@ def test_the_way_back_is_worth_nothing_to_others(
     picture(stranger, "lost-phone")
     page.goto(suite.base_url + theirs)
     expect(page.get_by_role("heading", level=1)).to_have_text(LOST)
-    for one in (submitter, neighbour):
-        assert status_of(suite, one) == "pending"
+    for each in (submitter, neighbour):
+        assert status_of(suite, each) == "pending"
     made = len(provider.signing.record.lines())
     page.goto(suite.base_url + mine)
     signed(page)

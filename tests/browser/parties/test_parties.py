@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.browser.forms import field, template
@@ -34,7 +34,7 @@ def looked_at(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_an_approver_approves_and_is_not_said_to_sign(
-    suite: RunningSuite, open_page: OpenPage, viewport: dict[str, int]
+    suite: RunningSuite, open_page: OpenPage, viewport: ViewportSize
 ) -> None:
     boss, _, _ = sent(suite)
     page = open_page(f"/s/{boss['slug']}", viewport)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageChops
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from contracts.runtime.clock import now
 from tests.browser.conftest import PHONE, OpenPage
@@ -158,7 +158,7 @@ def test_what_was_made_can_be_put_elsewhere_afterwards(suite: RunningSuite, open
     page = open_page(one_signer(suite, *places(("First", "signature", 0), ("Second", "signature", 3))))
     signer = Signer(page)
     signer.start()
-    picture = {"name": "me.png", "mimeType": "image/png", "buffer": stroke()}
+    picture: FilePayload = {"name": "me.png", "mimeType": "image/png", "buffer": stroke()}
     signer.press("Upload")
     signer.field("First").set_input_files(picture)
     page.get_by_role("button", name="Use it for all 2 places").click()

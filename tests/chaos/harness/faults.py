@@ -230,7 +230,7 @@ def _configure(world: OwnWorld, change: str) -> None:
     where = f"postgresql://postgres@127.0.0.1:{world.postgres.port}/postgres"
     options = "-c default_transaction_read_only=off"
     with psycopg.connect(where, autocommit=True, options=options) as connection:
-        connection.execute("ALTER SYSTEM " + change)  # type: ignore[call-overload]
+        connection.execute("ALTER SYSTEM " + change)
         connection.execute("SELECT pg_reload_conf()")
 
 

@@ -449,11 +449,11 @@ def discreet(evidence: Evidence) -> Violations:
     for path, webhook in evidence.load.webhooks.items():
         secrets[f"signing secret of {path}"] = webhook["signing_secret"]
     links = re.compile(rb"/s/[A-Za-z0-9_-]{16,}")
-    for path in _logs(evidence.world):
-        data = path.read_bytes()
-        yield from (f"{path.name} has the {name}" for name, value in secrets.items() if value.encode() in data)
+    for file in _logs(evidence.world):
+        data = file.read_bytes()
+        yield from (f"{file.name} has the {name}" for name, value in secrets.items() if value.encode() in data)
         if (found := links.search(data)) is not None:
-            yield f"{path.name} has a signer's link: {found.group().decode()[:12]}..."
+            yield f"{file.name} has a signer's link: {found.group().decode()[:12]}..."
 
 
 def _logs(world: World) -> list[Path]:

@@ -356,8 +356,8 @@ class Load:
                 made = self.client.ask("POST", f"{page}/typed_signature", typed, what="typed signature")
                 values[field["uuid"]] = made["uuid"]
         agreement.begun.append(role)
-        body = {"values": values, "request_id": str(uuid.uuid4())}
-        self.client.ask("POST", f"{page}/complete", body, what="complete")
+        given = {"values": values, "request_id": str(uuid.uuid4())}
+        self.client.ask("POST", f"{page}/complete", given, what="complete")
         agreement.accepted.append(role)
 
     def _poll(self, kind: str) -> None:

@@ -85,7 +85,7 @@ class Messages:
         return published
 
     def _taken(self, connection: pika.BlockingConnection, queue: str, most: int) -> list[str]:
-        taken = []
+        taken: list[str] = []
         channel = connection.channel()
         try:
             channel.queue_declare(queue, passive=True)

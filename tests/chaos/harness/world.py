@@ -67,7 +67,8 @@ class World:
 
     @property
     def _engines(self) -> dict[str, sa.Engine]:
-        return self.__dict__.setdefault("_made_engines", {})
+        engines: dict[str, sa.Engine] = self.__dict__.setdefault("_made_engines", {})
+        return engines
 
     def queues(self) -> dict[str, int] | None:
         """Messages by queue, or None where nobody can tell."""
@@ -152,7 +153,7 @@ class ReplicatedSuite(RunningSuite):
     def wait_until_ready(self, within: float = 600.0) -> None:
         super().wait_until_ready(within)
         for port in self.gateway_ports.values():
-            wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")  # type: ignore[misc]
+            wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")
 
     def start_program(self, name: str) -> None:
         with self._starting:  # or the watcher sees one that is wanted and not running yet, and starts it as well

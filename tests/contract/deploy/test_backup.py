@@ -273,11 +273,11 @@ def test_a_running_suite_is_left_alone(places: Places, tmp_path: Path, monkeypat
     backup.backup(places, tmp_path / "backup")
     note(places, "templates", "after")
     beat(now())
-    monkeypatch.setattr(restore.time, "sleep", lambda _: beat(now() + timedelta(seconds=5)))
+    monkeypatch.setattr(time, "sleep", lambda _: beat(now() + timedelta(seconds=5)))
     with pytest.raises(Unsuitable, match=r"still running, stop it first: templates$"):
         restore.restore(places, tmp_path / "backup", replace=True)
     assert notes(places, "templates") == ["after"]
-    monkeypatch.setattr(restore.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     restore.restore(places, tmp_path / "backup", replace=True)
     assert notes(places, "templates") == []
 
@@ -352,12 +352,11 @@ def test_the_log_of_the_database_before_does_not_get_into_the_restored_one(tmp_p
 
 
 @pytest.fixture
-def two_databases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def two_databases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for service in SERVICES:
         monkeypatch.delenv(f"{service.upper()}_DATABASE_URL", raising=False)
     monkeypatch.delenv("BLOB_URL", raising=False)
     monkeypatch.setenv("VAR_DIR", str(tmp_path))
-    return
 
 
 @pytest.mark.usefixtures("two_databases")

@@ -98,7 +98,7 @@ def test_the_password_of_the_seal_s_file_is_changed(tmp_path: Path) -> None:
     for password in ("first", "second"):
         encryption = serialization.BestAvailableEncryption(password.encode())
         file.write_bytes(
-            pkcs12.serialize_key_and_certificates(b"seal", made.key, made.chain[0], made.chain[1:], encryption)  # type: ignore[arg-type]
+            pkcs12.serialize_key_and_certificates(b"seal", made.key, made.chain[0], made.chain[1:], encryption)
         )
         assert load_pkcs12(file, password).encoded == made.encoded
     with pytest.raises(UnusableCertificate, match="PASSWORD is wrong"):

@@ -218,8 +218,13 @@ def test_other_rabbitmqs_will_do() -> None:
 
 def test_up_and_demo_keep_what_they_make_where_they_are_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(suite, "main", lambda: seen.append(os.environ.pop("VAR_DIR")) or 0)
-    monkeypatch.setattr(demo, "main", lambda: seen.append(os.environ.pop("VAR_DIR")) or 0)
+
+    def note() -> int:
+        seen.append(os.environ.pop("VAR_DIR"))
+        return 0
+
+    monkeypatch.setattr(suite, "main", note)
+    monkeypatch.setattr(demo, "main", note)
     assert (main(["up"]), main(["demo"])) == (0, 0)
     assert seen == [str(tmp_path / "var"), str(tmp_path / "var" / "demo")]
 
@@ -662,7 +667,11 @@ def test_trials_that_need_one_that_failed_are_left_out(monkeypatch: pytest.Monke
     asked: list[str] = []
 
     def note(name: str) -> Trial:
-        return Trial(name, lambda: asked.append(name) or "but odd", "mend it")
+        def try_it() -> str:
+            asked.append(name)
+            return "but odd"
+
+        return Trial(name, try_it, "mend it")
 
     trials = [Trial("database", away), note("schema"), note("start"), note("queues"), note("other")]
     monkeypatch.setattr("contracts.runtime.operations.checking.trials", lambda *_: trials)

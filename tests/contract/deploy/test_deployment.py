@@ -51,7 +51,7 @@ def names_of(service: str, *, required: bool = False) -> set[str]:
 
 
 def made_secrets(kind: str) -> str:
-    program = [sys.executable, ROOT / "deploy/make_secrets.py", kind]
+    program = [sys.executable, str(ROOT / "deploy/make_secrets.py"), kind]
     return subprocess.run(program, capture_output=True, text=True, check=True).stdout
 
 

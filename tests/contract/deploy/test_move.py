@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -196,7 +196,7 @@ def test_killed_at_any_step_and_run_again_it_comes_to_the_same(
     service = "gateway"
     source = filled(service, tmp_path)
     target = postgres.new_database()
-    writes = databases.OnPostgresql
+    writes: type[databases.OnPostgresql | databases.OnSqlite] = databases.OnPostgresql
     if kind == "to sqlite":
         moved(service, source, target)
         source, target, writes = target, f"sqlite:///{tmp_path}/target.sqlite", databases.OnSqlite
@@ -387,7 +387,7 @@ def test_what_came_out_otherwise_is_told(
 
 
 @pytest.fixture
-def suite_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def suite_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The databases of all services, as the environment names them."""
     folder = tmp_path / "databases"
     for service in SERVICES:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
 from contracts.events import StatementDue
@@ -34,7 +35,7 @@ from tests.contract.conftest import ON_SQLITE
 def add(places: Places, service: str, *rows: Any) -> None:
     database = Database(places.databases[service])
     for row in rows:
-        database.write(lambda session, row=row: session.add(row))
+        database.write(Session.add, row)
     database.dispose()
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
@@ -153,8 +154,8 @@ def test_account_settings_are_the_environment_s_with_what_was_changed(database: 
     defaults = Account(name="Acme", locale="de-DE")
     assert database.read(queries.account, defaults) == defaults
 
-    def change(session: object) -> None:
-        session.get(AccountRow, 1).changes = {"name": "Acme Ltd", "esigning_preference": "multiple"}  # type: ignore[attr-defined]
+    def change(session: Session) -> None:
+        session.get_one(AccountRow, 1).changes = {"name": "Acme Ltd", "esigning_preference": "multiple"}
 
     database.write(change)
     changed = database.read(queries.account, defaults)

@@ -13,12 +13,13 @@ from tests.support.services.gateway import RunningGateway, Services, gateway, se
 __all__ = ["gateway", "services"]
 
 DOCUMENT = specification.document()
-TEMPLATE = DOCUMENT["components"]["examples"]["Template"]["value"]
+TEMPLATE: dict[str, Any] = DOCUMENT["components"]["examples"]["Template"]["value"]
 PDF = b"%PDF-1.7\n%%EOF\n"
 
 
 def test_a_file_goes_into_the_store_and_its_reference_over_the_bus(gateway: RunningGateway, services: Services) -> None:
-    before, there = gateway.uploads(), []
+    before = gateway.uploads()
+    there: list[Any] = []
 
     def create(asked: dict[str, Any]) -> dict[str, Any]:
         there.append([path.read_bytes() for path in gateway.uploads() - before])

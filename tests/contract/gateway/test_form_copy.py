@@ -10,7 +10,7 @@ from contracts.rpc.submissions.signing import form as rpc
 from contracts.types import Condition, Submission
 from services.submissions.models import SubmitterRow
 from services.submissions.views import forms
-from tests.support.material.submissions import SITE, Desk, create_command, field, refusal, template
+from tests.support.material.submissions import SITE, Desk, Slug, create_command, field, refusal, template
 
 A, B, C = "First Party", "Second Party", "Third Party"
 
@@ -21,7 +21,7 @@ class CopyDesk(Desk):
         people = [{"role": role, "name": f"{role} Person"} for role in dict.fromkeys(one.role for one in fields)]
         return self.run_create(create_command(found, *people, **more), found)
 
-    def copy(self, slug: str, **more: Any) -> rpc.FormCopy:
+    def copy(self, slug: Slug, **more: Any) -> rpc.FormCopy:
         if "document" not in more:
             copies = self.form(slug).copies
             assert copies is not None

@@ -11,13 +11,13 @@ from contracts.rpc.submissions.signing import form as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
 from services.submissions.views import documents, forms
-from tests.support.material.submissions import NOW, SITE, Desk, create_command, field, refusal, template
+from tests.support.material.submissions import NOW, SITE, Desk, Slug, create_command, field, refusal, template
 
 A, B = "First Party", "Second Party"
 
 
 class DrawingDesk(Desk):
-    def drawn(self, slug: str, values: dict[str, Any] | None = None, *wanted: str, **more: Any) -> FillRequest:
+    def drawn(self, slug: Slug, values: dict[str, Any] | None = None, *wanted: str, **more: Any) -> FillRequest:
         everything = [one.uuid for one in self.fields]
         query = rpc.DrawForm(slug=slug, values=values or {}, fields=list(wanted) or everything, **more)
         return self.database.read(forms.drawing, query, self.limits, SITE, self.now)

@@ -252,7 +252,8 @@ def test_a_session_ends_with_its_key_its_user_and_in_time(gateway: Gateway) -> N
 
 
 def test_sessions_that_are_over_are_forgotten(gateway: Gateway) -> None:
-    cookie, _ = signed_in(gateway), changed(gateway, OperatorSessionRow, used_at=now() - IDLE)
+    cookie = signed_in(gateway)
+    changed(gateway, OperatorSessionRow, used_at=now() - IDLE)
     good = signed_in(gateway)
     gateway.context.database.write(operators.forget, now())
     left = gateway.context.database.read(

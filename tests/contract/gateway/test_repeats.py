@@ -219,7 +219,12 @@ def test_a_gateway_that_dies_asks_again_under_the_same_id(
         answering(broker.amqp_url, "webhooks") as services,
         running_gateway(broker.amqp_url, database_url, tmp_path) as process,
     ):
-        services.answers["webhooks.create"] = lambda _: process.process.kill() or Services.SILENCE
+
+        def kill(_: Any) -> Any:
+            process.process.kill()
+            return Services.SILENCE
+
+        services.answers["webhooks.create"] = kill
         with pytest.raises(Exception, match=r"Connection|closed|reset"):
             process.call("POST", "/webhooks", json=body, headers=headers)
         process.kill()

@@ -1,6 +1,7 @@
 """CSV as PostgreSQL writes and reads it: a judge of ours in both directions, with whatever it quotes, separates and ends."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -50,7 +51,7 @@ def test_postgresql_reads_our_results_as_they_were_written(connection: psycopg.C
         "embed_src": "https://x/s/s",
     }
     error = {"error": 'one\r\ntwo, "three"', "code": "invalid", "details": []}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "row": 2,
             "external_id": "=1+1",

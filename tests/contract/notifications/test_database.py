@@ -61,7 +61,7 @@ def server() -> Iterator[MailServer]:
 
 
 def settings(tmp_path: Path, **more: Any) -> Settings:
-    facts = {
+    facts: dict[str, Any] = {
         "amqp_url": "amqp://unused",
         "blob_url": f"file://{tmp_path}/blobs",
         "base_url": "https://sign.example.com",
@@ -86,7 +86,7 @@ def running(own: Settings, database: Database, blobs: BlobStore, processes: int 
 def accept(
     database: Database, mails: list[Mail], *, event_id: str | None = None, at: datetime | None = None, **more: Any
 ) -> None:
-    facts = {"sender": SENDER, "kept_in_folder": False, "submission_id": 31}
+    facts: dict[str, Any] = {"sender": SENDER, "kept_in_folder": False, "submission_id": 31}
     database.write(commands.accept, "test", event_id or uuid7(), mails, at or now(), **(facts | more))
 
 
@@ -434,7 +434,7 @@ def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
     assert list((tmp_path / "mail").iterdir()) == []
     (row,) = rows(database)
     assert (row.state, row.to_address, row.answer) == ("parked", "", None)
-    assert confirmed(database) == told(database) == [], "nobody knows that it is not being written any more"
+    assert (confirmed(database), told(database)) == ([], []), "nobody knows that it is not being written any more"
     over = sa.update(MailRow).values(leased_until=now() - timedelta(hours=1))
     database.write(lambda session: session.execute(over).close())
     sending.forget_files(database, folder)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -236,7 +237,7 @@ def test_a_provider_s_refusal_is_kept_and_told(
 def test_trouble_that_passes_and_one_bad_number_stops_nobody_else(
     database: Database, blobs: BlobStore, tmp_path: Path  # noqa: F811
 ) -> None:  # fmt: skip
-    troubles = iter([(500, {}, b""), (503, {}, b"")])
+    troubles: Iterator[Any] = iter([(500, {}, b""), (503, {}, b"")])
 
     def answer(request: Any) -> Any:
         if json.loads(request.body)["to"] == "+14155550666":

@@ -41,7 +41,7 @@ def channel_to(url: str, sender: str = "sign@acme.example", **more: Any) -> Iter
 
 
 def mail(to: str = "bo@example.com", **more: Any) -> bytes:
-    facts = {
+    facts: dict[str, Any] = {
         "sender_name": "Acme Ltd",
         "sender": "sign@acme.example",
         "to_name": "Bo Buyer",

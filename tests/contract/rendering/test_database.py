@@ -1,6 +1,7 @@
 """Seal jobs and what they leave behind, on SQLite and PostgreSQL, with real children and real files."""
 
 import errno
+import tempfile
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts.blobs import BlobRef
 from contracts.envelope import Envelope
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Erased
@@ -100,7 +102,7 @@ def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path, monkey
     def read_only(*_: Any, **__: Any) -> Any:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(certificates.tempfile, "mkstemp", read_only)
+    monkeypatch.setattr(tempfile, "mkstemp", read_only)
     made = Workshop(settings(tmp_path))
     with monkeypatch.context() as without_children:
         without_children.setattr(Workshop, "_start_children", lambda _: None)
@@ -196,7 +198,12 @@ def test_files_of_signers_are_named_and_never_read(
     order(database, request.model_copy(update=more))
     read: list[str] = []
     get = blobs.get
-    monkeypatch.setattr(blobs, "get", lambda ref: read.append(ref.key) or get(ref))
+
+    def read_and_note(ref: BlobRef) -> bytes:
+        read.append(ref.key)
+        return get(ref)
+
+    monkeypatch.setattr(blobs, "get", read_and_note)
     work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed = sealed_event(database)
     assert "scan 2.pdf" in pdf_text(get(sealed.documents[0].file), tmp_path)
@@ -248,7 +255,7 @@ def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str,
             identity.key,
             identity.chain[0],
             identity.chain[1:],
-            serialization.BestAvailableEncryption(b"pw"),  # type: ignore[arg-type]
+            serialization.BestAvailableEncryption(b"pw"),
         )
         (tmp_path / "seal.p12").write_bytes(packed)
         own = settings(tmp_path / "none", signing_pkcs12_file=tmp_path / "seal.p12", signing_pkcs12_password="pw")

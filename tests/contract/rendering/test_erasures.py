@@ -116,7 +116,17 @@ def test_openssl_calls_the_receipt_valid_and_no_other(
     content.write_text(TEXT)
     signature.write_bytes(base64.b64decode(said["signature"]))
     root.write_bytes(root_pem)
-    verify = ("cms", "-verify", "-binary", "-inform", "DER", "-in", signature, "-content", content)
+    verify: tuple[str | Path, ...] = (
+        "cms",
+        "-verify",
+        "-binary",
+        "-inform",
+        "DER",
+        "-in",
+        signature,
+        "-content",
+        content,
+    )
     verify += ("-CAfile", root, "-purpose", "any", "-cades", "-out", tmp_path / "out")
     assert "CAdES Verification successful" in openssl(*verify).stderr
     content.write_text(TEXT.replace("7", "8"))

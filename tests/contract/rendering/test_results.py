@@ -4,7 +4,9 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -102,12 +104,15 @@ def files_in(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file()]
 
 
+def _rows(session: Session, query: sa.TextClause) -> Sequence[Any]:
+    return session.execute(query).all()
+
+
 def anywhere(database: Database, text: str) -> list[str]:
     """The tables in which a text is found."""
     names = sa.inspect(database.engine).get_table_names()
-    rows = {
-        name: database.read(lambda s, name=name: s.execute(sa.text(f"SELECT * FROM {name}")).all()) for name in names
-    }
+    tables = {name: sa.text(f"SELECT * FROM {name}") for name in names}
+    rows = {name: database.read(_rows, table) for name, table in tables.items()}
     return [name for name, found in rows.items() if any(text in str(tuple(row)) for row in found)]
 
 
@@ -131,7 +136,8 @@ def test_what_was_made_from_an_erased_document_goes_with_it(
 
 
 def test_for_who_still_has_the_document_it_is_made_anew(database: Database, blobs: BlobStore) -> None:
-    kept, made = Results(database, blobs, timedelta(hours=1)), []
+    kept = Results(database, blobs, timedelta(hours=1))
+    made: list[Any] = []
     kept.get("page", DOCUMENT, lambda: drawn(blobs, made), sources=[DOCUMENT])
     erase(database, blobs, DOCUMENT)
     answers = [kept.get("page", DOCUMENT, lambda: drawn(blobs, made), sources=[DOCUMENT]) for _ in range(2)]
@@ -176,7 +182,13 @@ def test_who_forgets_waits_for_who_is_just_keeping(database: Database, blobs: Bl
     written, may_commit = threading.Event(), threading.Event()
 
     def keep(session: Session) -> None:
-        row = {"answer": {}, "keys": [], "sources": [DOCUMENT], "marks": {}, "expires_at": NOW + timedelta(days=1)}
+        row: dict[str, Any] = {
+            "answer": {},
+            "keys": [],
+            "sources": [DOCUMENT],
+            "marks": {},
+            "expires_at": NOW + timedelta(days=1),
+        }
         commands.remember_result(session, "page", DOCUMENT, **row)
         session.flush()
         written.set()
@@ -219,7 +231,7 @@ def test_what_was_to_be_removed_is_removed_by_the_next_who_comes(
 def test_text_that_was_laid_out_goes_with_the_file_it_was_merged_into(database: Database, blobs: BlobStore) -> None:
     parts, whole, again = [f"{number}" * 64 for number in (1, 2, 3)], "a" * 64, "b" * 64
     kept = Results(database, blobs, timedelta(hours=1))
-    laid_out = [kept.get("html", part, lambda part=part: drawn(blobs, sources=[part]))["key"] for part in parts[:2]]
+    laid_out = [kept.get("html", part, partial(drawn, blobs, sources=[part]))["key"] for part in parts[:2]]
     picture = kept.get("page", parts[0], lambda: drawn(blobs), sources=[parts[0]])["key"]
     for of, file in ((parts[::2], whole), (parts, again), (parts, again)):
         assert database.read(queries.laid_out, of)

@@ -203,7 +203,7 @@ def test_work_that_was_given_up_is_tried_again(
         said = capsys.readouterr()
         return subprocess.CompletedProcess(arguments, code, said.out, said.err)
 
-    def states() -> list[tuple[str, int]]:
+    def states() -> list[tuple[Any, ...]]:
         tasks = sa.select(Task.state, Task.attempts).order_by(Task.id)
         return [tuple(row) for row in database.read(lambda session: list(session.execute(tasks)))]
 

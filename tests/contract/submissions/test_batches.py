@@ -32,6 +32,7 @@ from services.submissions.models import BatchLineRow, BatchRow
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings
 from tests.support.material.submissions import ADMIN, SITE, Desk, refusal, two_signers
+from tests.support.present import present
 from tests.support.services import loops
 from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
@@ -90,7 +91,7 @@ class BatchDesk:
     def command(self, actor: Actor = ADMIN, **settings: Any) -> rpc.CreateBatch:
         common = BatchSettings(template_id=self.bus.found.id, account=ACCOUNT, submission=settings)
         nowhere = {"key": "incoming/x", "sha256": "", "size": 0, "media_type": ""}
-        return rpc.CreateBatch(request_id=uuid7(), actor=actor, settings=common, rows=nowhere)  # type: ignore[arg-type]
+        return rpc.CreateBatch(request_id=uuid7(), actor=actor, settings=common, rows=nowhere)
 
     def get(self, batch_id: int, actor: Actor = ADMIN) -> rpc.Batch:
         return self.database.read(queries.batch, rpc.GetBatch(actor=actor, id=batch_id))
@@ -143,7 +144,7 @@ class BatchDesk:
             for row in self.desk.rows("SELECT email, submission_id FROM submitters WHERE position = 0")
         }
         assert signers == {f"row{number}@example.com": submission for number, submission in made.items()}
-        assert sorted(made.values()) == self.submissions()  # type: ignore[type-var]
+        assert sorted(map(present, made.values())) == self.submissions()
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
@@ -275,7 +276,7 @@ def test_a_process_that_is_killed_makes_no_row_twice_and_loses_none(batch_desk: 
         child = multiprocessing.get_context("fork").Process(target=work_on, args=(batch_desk,), daemon=True)
         child.start()
         assert child.pid is not None
-        wait_until(lambda enough=enough: batch_desk.get(batch.id).counts.created >= enough, what="some rows")  # type: ignore[misc]
+        wait_until(lambda enough=enough: batch_desk.get(batch.id).counts.created >= enough, what="some rows")
         os.kill(child.pid, signal.SIGKILL)
         child.join()
     assert batch_desk.run_until(batch.id).counts == rpc.BatchCounts(created=40)
@@ -425,8 +426,10 @@ def test_one_batch_does_not_wait_for_another(batch_desk: BatchDesk) -> None:
 
 def test_a_request_that_comes_again_is_the_same_batch(batch_desk: BatchDesk) -> None:
     command = batch_desk.command()
-    create = (commands.create, command, drafts(row(2)), batch_desk.bus.found, FAST)
-    first, second = (batch_desk.database.write(*create, now()) for _ in range(2))
+    first, second = (
+        batch_desk.database.write(commands.create, command, drafts(row(2)), batch_desk.bus.found, FAST, now())
+        for _ in range(2)
+    )
     assert first.id == second.id
     batch_desk.run_until(first.id)
     assert len(batch_desk.submissions()) == 1

@@ -13,14 +13,14 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, DocumentsFailed, DocumentsSealed
-from contracts.rpc import health
+from contracts.rpc import Rpc, health
 from contracts.rpc import submissions as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
-from tests.support.material.submissions import ADMIN, Desk, sealed, two_signers
+from tests.support.material.submissions import ADMIN, Desk, Slug, sealed, two_signers
 from tests.support.services import processes
 from tests.support.services.suite import wait_until
 
@@ -87,7 +87,7 @@ class Service:
     def get(self, submission_id: int) -> Submission:
         return self.client.call(rpc.api.GET, rpc.api.GetSubmission(actor=ADMIN, id=submission_id))
 
-    def complete(self, slug: str, request_id: str | None = None) -> rpc.form.Done:
+    def complete(self, slug: Slug, request_id: str | None = None) -> rpc.form.Done:
         form = self.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=slug))
         values = {one.uuid: "something" for one in form.fields if one.mine}
         command = rpc.form.CompleteForm(slug=slug, values=values, request_id=request_id or uuid7(), ip="192.0.2.1")
@@ -208,11 +208,12 @@ def test_refusals_come_over_the_bus_with_their_details(service: Service) -> None
             rpc.form.COMPLETE_FORM, rpc.form.CompleteForm(slug=made.submitters[1].slug, values={}, request_id=uuid7())
         )
     assert (refused.value.code, refused.value.details) == ("forbidden", [{"field": "state", "reason": "waiting"}])
-    for call, request in (
+    asked: tuple[tuple[Rpc[Any, Any], Any], ...] = (
         (rpc.api.GET, rpc.api.GetSubmission(actor=ADMIN, id=10**30)),
         (rpc.api.GET_SUBMITTER, rpc.api.GetSubmitter(actor=ADMIN, id=-1)),
         (rpc.form.OPEN_FORM, rpc.form.OpenForm(slug="nobody")),
-    ):
+    )
+    for call, request in asked:
         with pytest.raises(ServiceError) as refused:
             service.client.call(call, request)
         assert refused.value.code == "not_found"
@@ -245,7 +246,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(service: Service, victim
     service.kill(victim)
     service.start(victim)
 
-    def completed(slug: str) -> bool:
+    def completed(slug: Slug) -> bool:
         try:
             return service.complete(slug, requests[slug]).state == "completed"
         except ServiceError as error:

@@ -151,7 +151,8 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
     uuid = next(one.uuid for one in form.fields if one.name == "Full name")
 
     def save(value: str, call: Rpc[Any, Any] = rpc.form.SAVE_VALUES, model: Any = rpc.form.SaveValues) -> rpc.form.Done:
-        return suite.client.call(call, model(slug=slug, request_id=uuid7(), values={uuid: value}))
+        done: rpc.form.Done = suite.client.call(call, model(slug=slug, request_id=uuid7(), values={uuid: value}))
+        return done
 
     error = refusal(lambda: save("\U0010fffd"))
     assert error.details == [

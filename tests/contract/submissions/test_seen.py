@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
@@ -23,6 +24,7 @@ from tests.support.material.submissions import (
     template,
     two_signers,
 )
+from tests.support.present import present
 
 # ---------------------------------------------------------------- lists
 
@@ -98,7 +100,7 @@ def test_submitter_lists(desk: Desk) -> None:
     every = [one.id for one in (*first.submitters, *second.submitters)]
     assert listed() == every
     assert listed(submission_id=second.id) == every[2:]
-    assert listed(template_id=first.template.id) == every[:2]
+    assert listed(template_id=present(first.template).id) == every[:2]
     assert listed(external_id="crm-1") == every[:1]
     assert listed(slug=first.submitters[1].slug) == every[1:2]
     assert listed(q="ann") == every[:1]
@@ -109,15 +111,15 @@ def test_submitter_lists(desk: Desk) -> None:
     assert listed(completed_after=NOW.replace(tzinfo=None), limit=1) == every[:1]
     query = rpc.ListSubmitters(actor=ADMIN, external_id="crm-1", include="fields")
     (one,) = desk.database.read(queries.submitters, query, SITE, desk.now).data
-    assert one.template.id == first.template.id
+    assert present(one.template).id == present(first.template).id
     assert one.values == {"Name": "something"}
-    assert [line.event_type for line in one.submission_events] == [
+    assert [line.event_type for line in present(one.submission_events)] == [
         "create_submission",
         "invite_party",
         "start_form",
         "complete_form",
     ]
-    assert [each.name for each in one.fields] == ["Name"]
+    assert [each.name for each in present(one.fields)] == ["Name"]
 
 
 def test_a_list_takes_two_queries_whatever_its_length(desk: Desk) -> None:
@@ -158,11 +160,11 @@ def test_roles(desk: Desk, actor: Actor, sees: set[str], changes: bool) -> None:
     one_off = "UPDATE submissions SET template_id = NULL, created_by_id = {} WHERE id = {}"
     for name, creator in (("one-off of theirs", EDITOR.user_id), ("one-off", ADMIN.user_id)):
         statement = sa.text(one_off.format(creator, made[name].id))
-        desk.database.write(lambda session, statement=statement: session.execute(statement))
+        desk.database.write(Session.execute, statement)
 
     assert desk.listed(actor) == [one.id for name, one in made.items() if name in sees]
     for name, one in made.items():
-        works: list[Callable[[], Any]] = [
+        works: list[Callable[..., Any]] = [
             lambda one=one: desk.get(one.id, actor),
             lambda one=one: desk.database.read(
                 queries.submitter, rpc.GetSubmitter(actor=actor, id=one.submitters[0].id), SITE, desk.now
@@ -189,7 +191,7 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
 
     def template_says(shared: bool, hours: int) -> None:
         news = known_templates.TemplateNews(
-            id=made.template.id,
+            id=present(made.template).id,
             name="Renamed",
             folder_name="Moved",
             shared_link=shared,
@@ -203,9 +205,9 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
     template_says(shared=True, hours=1)
     assert desk.listed(VIEWER) == []
     found = desk.get(made.id)
-    assert (found.template.name, found.template.folder_name) == ("Renamed", "Moved")
+    assert (present(found.template).name, present(found.template).folder_name) == ("Renamed", "Moved")
     assert desk.listed(template_folder="Moved") == [made.id]
-    stale = two_signers(id=made.template.id, shared_link=True)
+    stale = two_signers(id=present(made.template).id, shared_link=True)
     desk.create(stale)
     assert desk.listed(VIEWER) == []
 
@@ -216,7 +218,7 @@ def test_the_first_submission_follows_a_template_that_was_moved_while_it_was_mad
     news = before.model_dump() | {"folder_name": "Elsewhere", "updated_at": before.updated_at + timedelta(hours=1)}
     desk.database.write(known_templates.accept, uuid7(), known_templates.TemplateNews.model_validate(news))
     made = desk.create(before)
-    assert desk.get(made.id).template.folder_name == "Elsewhere"
+    assert present(desk.get(made.id).template).folder_name == "Elsewhere"
     of_folder = ADMIN.model_copy(update={"folders": ["Leases"]})
     assert desk.listed(of_folder) == []
     assert refusal(lambda: desk.get(made.id, of_folder)).code == "not_found"

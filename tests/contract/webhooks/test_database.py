@@ -203,13 +203,17 @@ def test_only_subscribed_and_enabled_webhooks_are_told(database: Database) -> No
     assert [each.event_type for each in deliveries(database, created.id)] == ["submission.created"]
 
 
+def taken(attempt: Attempt) -> Done:
+    return Done(lambda session, it: commands.record_success(session, it, attempt))
+
+
 def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(database: Database) -> None:
     made = new_webhook(database)
     record(database, envelope(1), envelope(2), envelope(1, subject="submission:2"))
     first, second, other = deliveries(database, made.id)
     assert [row(database, each.id).state for each in (first, second, other)] == ["due", "waiting", "due"]
     attempt = Attempt(delivery_id=first.id, attempted_at=NOW, status=204, duration_ms=1)
-    finish(database, first.id, Done(lambda session, it: commands.record_success(session, it, attempt)))
+    finish(database, first.id, taken(attempt))
     assert row(database, second.id).state == "due"
 
 
@@ -242,7 +246,7 @@ def test_planning_and_finishing_at_once_forget_nobody(database: Database) -> Non
                     finish(
                         database,
                         each.id,
-                        Done(lambda session, it, attempt=attempt: commands.record_success(session, it, attempt)),
+                        taken(attempt),
                     )
                     finished.add(each.id)
 
@@ -275,6 +279,7 @@ def test_an_attempt_carries_the_logged_bytes_and_verifies(database: Database) ->
         finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
     (received,) = receiver.requests
     logged = database.read(lambda session: session.scalar(sa.select(LoggedEvent.body)))
+    assert logged is not None
     assert received.body == logged.encode()
     assert received.headers["x-our-key"] == "s3cret"
     told = Verifier(made.signing_secret).verify(received.body, received.headers)
@@ -505,7 +510,7 @@ def test_five_days_of_failure_disable_but_one_success_clears(database: Database)
         database.write(
             lambda session: commands.record_failure(
                 session,
-                session.get(Delivery, delivery.id),
+                session.get_one(Delivery, delivery.id),
                 attempt,
                 at,
                 gone=False,
@@ -617,7 +622,7 @@ def test_deliveries_and_attempts_outlive_the_change_of_ids(database_url: str) ->
     migrations.upgrade("webhooks", database_url)
     later = _planned(database, 6, "event-1", "event-1")
 
-    def ids(session: Session) -> list[tuple[int, str]]:
+    def ids(session: Session) -> list[tuple[Any, ...]]:
         rows = session.execute(
             sa.select(Delivery.id, Delivery.message_id).join(Attempt, Attempt.delivery_id == Delivery.id)
         )

@@ -222,8 +222,12 @@ def test_those_that_are_sent_again_are_sent_in_order(database: Database) -> None
             found.outcome, found.state = "exhausted", "parked"
 
     database.write(end)
+
+    def retry(session: Session, number: int) -> None:
+        session.get_one(Delivery, number).retry(now())
+
     for number in ids:
-        database.write(lambda session, number=number: session.get_one(Delivery, number).retry(now()))
+        database.write(retry, number)
     assert [row(database, number).state for number in ids] == ["due", "waiting"]
 
 

@@ -25,15 +25,12 @@ def ids(database: Database, **more: Any) -> list[str]:
 
 def test_a_reader_sees_every_event_once_while_others_write(database: Database) -> None:
     """Eight writers; one reader that keeps ``next``, and never waits for a second to be over."""
-    writers = [
-        threading.Thread(
-            target=lambda subject=subject: [
-                record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
-                for n in range(1, 9)
-            ]
-        )
-        for subject in range(8)
-    ]
+
+    def write(subject: int) -> None:
+        for n in range(1, 9):
+            record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
+
+    writers = [threading.Thread(target=write, args=(subject,)) for subject in range(8)]
     for writer in writers:
         writer.start()
     seen: list[str] = []

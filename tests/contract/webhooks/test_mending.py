@@ -1,6 +1,7 @@
 """What helps a receiver that was down, was made later, or changes its secret: on real databases, as the use cases do it."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -256,7 +257,11 @@ def test_a_webhook_that_was_changed_meanwhile_is_neither_changed_nor_removed(dat
 
     before = read()
     change(None, events=["form.viewed"])
-    for late in (lambda: change(before, url="http://127.0.0.1:9/late"), lambda: remove(before)):
+    too_late: tuple[Callable[[], object], ...] = (
+        lambda: change(before, url="http://127.0.0.1:9/late"),
+        lambda: remove(before),
+    )
+    for late in too_late:
         with pytest.raises(ServiceError) as refused:
             late()
         assert refused.value.code == "precondition_failed"

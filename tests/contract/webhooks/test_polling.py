@@ -21,15 +21,12 @@ def test_a_poller_sees_every_event_once_while_others_write(database: Database) -
     start = datetime.now(UTC)
     seen: list[str] = []
     after: float | None = None
-    writers = [
-        threading.Thread(
-            target=lambda subject=subject: [
-                record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
-                for n in range(1, 9)
-            ]
-        )
-        for subject in range(8)
-    ]
+
+    def write(subject: int) -> None:
+        for n in range(1, 9):
+            record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
+
+    writers = [threading.Thread(target=write, args=(subject,)) for subject in range(8)]
     for writer in writers:
         writer.start()
     moment = start

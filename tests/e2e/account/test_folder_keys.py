@@ -200,6 +200,7 @@ def test_lists_hold_what_is_in_the_folders(suite: RunningSuite, role: str) -> No
         assert one_off_made["id"] not in limited or path != "/submissions"
 
     folder = FOLDERS["inside"]
+    params: dict[str, Any]
     for params in ({}, {"q": name[:20]}, {"folder": folder}, {"limit": 1}):
         listing("/templates", inside.template, outside.template, **params)
     for params in ({}, {"q": name[:20]}, {"template_folder": folder}, {"status": "pending", "limit": 1}):

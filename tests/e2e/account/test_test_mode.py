@@ -32,7 +32,7 @@ def test_each_mode_sees_its_own(sqlite_suite: RunningSuite, tester: Tester) -> N
     begin = suite.api("GET", "/events", params={"limit": 1})["end"]
     real = suite.template(agreement_pdf(), name="Of both modes")
     live = send(suite, real["id"], send_email=False, order="random", name="Live one")[0]
-    test = send(tester, real["id"], send_email=False, order="random", name="Live two")[0]  # type: ignore[arg-type]
+    test = send(tester, real["id"], send_email=False, order="random", name="Live two")[0]
     assert (live["test"], test["test"]) == (False, True)
     made = tester.template(agreement_pdf(), name="Of tests", external_id=f"lease-{uuid.uuid4().hex}")
     assert (made["test"], real["test"]) == (True, False)
@@ -73,7 +73,7 @@ def test_each_mode_sees_its_own(sqlite_suite: RunningSuite, tester: Tester) -> N
         assert not [mail for mail in about["messages"] if mail["submission_id"] == foreign]
 
         def told(reader: Any = reader, mode: bool = mine["test"]) -> list[int]:
-            rows, after = [], begin
+            rows, after = list[Any](), begin
             while (page := reader.api("GET", "/events", params={"after": after, "limit": 100}))["data"]:
                 rows, after = rows + page["data"], page["pagination"]["next"]
             created = [row["data"] for row in rows if row["event_type"] == "submission.created"]
@@ -116,7 +116,7 @@ def test_a_test_key_changes_nothing_that_live_mode_uses(sqlite_suite: RunningSui
     ):
         assert suite.call(method, path, body).status_code == 403, (method, path)
     kept = {"preferences": {"bcc_completed": "bcc@example.com"}}
-    send(tester, real["id"], send_email=False, **kept)  # type: ignore[arg-type]
+    send(tester, real["id"], send_email=False, **kept)
     clone = tester.api("POST", f"/templates/{real['id']}/clone", {})
     assert clone["test"] is True
     assert tester.api("PUT", f"/templates/{clone['id']}", {"name": "Mine"})["name"] == "Mine"
@@ -171,7 +171,7 @@ def test_an_agreement_is_walked_to_its_end_and_nobody_hears_of_it(sqlite_suite: 
         assert "nothing that is signed here has legal effect" in banner
         sign(suite, seller["slug"], SELLER_VALUES)
         sign(suite, buyer["slug"], BUYER_VALUES)
-        done = completed(tester, seller["submission_id"])  # type: ignore[arg-type]
+        done = completed(tester, seller["submission_id"])
         (request,) = wait_until(lambda: of_tests.requests, what="the test's webhook was told")
         assert json.loads(request.body)["data"]["test"] is True
         assert of_live.requests == []
@@ -304,10 +304,10 @@ def test_one_call_wipes_test_mode_and_nothing_live(sqlite_suite: RunningSuite, t
     for party, values in zip(kept, (SELLER_VALUES, BUYER_VALUES), strict=True):
         sign(suite, party["slug"], values)
     live = completed(suite, kept[0]["submission_id"])
-    parties = send(tester, copied["id"], order="random", name=f"Goes {secret}")  # type: ignore[arg-type]
+    parties = send(tester, copied["id"], order="random", name=f"Goes {secret}")
     for party, values in zip(parties, (SELLER_VALUES, BUYER_VALUES), strict=True):
         sign(suite, party["slug"], values)
-    gone = completed(tester, parties[0]["submission_id"])  # type: ignore[arg-type]
+    gone = completed(tester, parties[0]["submission_id"])
     (half,) = tester.api(
         "POST", "/submissions", {"template_id": made["id"], "submitters": [{"email": f"x.{secret}@example.com"}]}
     )

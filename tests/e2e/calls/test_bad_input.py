@@ -193,7 +193,7 @@ def counts(suite: RunningSuite) -> dict[str, int]:
         total, after = 0, 0
         while True:
             page = suite.api("GET", path, params={"limit": 100, "after": after, **query})
-            total += page["pagination"]["count"]
+            total += int(page["pagination"]["count"])
             if page["pagination"]["next"] is None:
                 return total
             after = page["pagination"]["next"]
@@ -360,16 +360,19 @@ def test_the_signing_page(suite: RunningSuite, attacker: Attacker, ids: Any) -> 
             attacker.refuse("POST", path, body)
         attacker.refuse("POST", path, b'{"request_id": "a"}', "text/plain")
         attacker.refuse("GET", path)
+    values: Any
     for values in ([], "x", 5, {"x": 1}, {"": None}, {"x" * 10_000: 1}, {slug: {}}):
         for call in ("values", "complete"):
             body = json.dumps({"request_id": uuid.uuid4().hex, "values": values}).encode()
             attacker.refuse("POST", f"/s/{slug}/{call}", body)
+    bad: Any
     for bad in (None, 5, [], {}, "", " ", "x" * 101):
         attacker.refuse("POST", f"/s/{slug}/complete", json.dumps({"request_id": bad, "values": {}}).encode())
-    for body in ({"reason": 5}, {"reason": []}, {"reason": "x" * 5001}):
-        attacker.refuse("POST", f"/s/{slug}/decline", json.dumps({"request_id": "d", **body}).encode())
-    for body in ({}, {"text": " "}, {"text": "x" * 101}, {"text": []}, {"text": "B", "type": "text"}):
-        attacker.refuse("POST", f"/s/{slug}/typed_signature", json.dumps({"request_id": "t", **body}).encode())
+    wrong: dict[str, Any]
+    for wrong in ({"reason": 5}, {"reason": []}, {"reason": "x" * 5001}):
+        attacker.refuse("POST", f"/s/{slug}/decline", json.dumps({"request_id": "d", **wrong}).encode())
+    for wrong in ({}, {"text": " "}, {"text": "x" * 101}, {"text": []}, {"text": "B", "type": "text"}):
+        attacker.refuse("POST", f"/s/{slug}/typed_signature", json.dumps({"request_id": "t", **wrong}).encode())
     for other in ("x", "%00", "%ff", "x" * 300, f"{slug}x", slug.swapcase()):
         attacker.refuse("GET", f"/s/{other}")
         attacker.refuse("GET", f"/s/{other}/form")

@@ -14,7 +14,10 @@ TRIED = {"dry_run": "true"}
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    return suite.template(agreement_pdf(["{{City;role=Buyer}}", "{{Rent;type=number;role=Seller}}"]), name="Lease")
+    made: dict[str, Any] = suite.template(
+        agreement_pdf(["{{City;role=Buyer}}", "{{Rent;type=number;role=Seller}}"]), name="Lease"
+    )
+    return made
 
 
 def _faulty(mark: str) -> dict[str, Any]:

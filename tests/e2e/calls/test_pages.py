@@ -119,7 +119,7 @@ def fill_test_mode(tester: Tester) -> dict[str, Any]:
     body = {"template_id": template, "order": "random", "submitters": [*people, watcher]}
     query = {"submission_id": tester.api("POST", "/submissions", body)[0]["submission_id"]}
     for path in ("/test_mails", "/test_text_messages"):
-        wait_until(lambda path=path: len(tester.api("GET", path, params=query)["data"]) == 3, what=path)  # type: ignore[misc]
+        wait_until(lambda path=path: len(tester.api("GET", path, params=query)["data"]) == 3, what=path)
     return query
 
 

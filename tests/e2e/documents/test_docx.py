@@ -107,7 +107,7 @@ def _several_with_variables(suite: RunningSuite, template_id: int) -> None:
     """Each submission has documents of its own: two share what they are filled with, the third has a number of its own."""
     people = [{**SELLER, "completed": True}, {**BUYER, "completed": True}]
     variables = {**VARIABLES, "number": 21, "furnished": False}
-    body = {
+    body: dict[str, Any] = {
         "template_id": template_id,
         "send_email": False,
         "variables": variables,
@@ -173,7 +173,7 @@ def test_a_private_template_of_word_that_keeps_its_tags(suite: RunningSuite) -> 
 
 
 def test_a_one_off_submission_of_word_and_pdf(suite: RunningSuite) -> None:
-    body = {
+    body: dict[str, Any] = {
         "documents": [contract(), _pdf("agreement")],
         "submitters": [
             {**SELLER, "variables": {"number": 3}},

@@ -53,7 +53,7 @@ def test_what_is_computed_is_sealed_whatever_the_page_says(suite: RunningSuite, 
         body = {"request_id": uuid.uuid4().hex, "values": given, "shown": page["shown"]}
         return suite.page("POST", f"/s/{buyer['slug']}/complete", body, status=status)
 
-    common = {"Ordered": "2026-01-31", "For": "Zoë", "Total": 1, "Limit": 1, "Says": "nothing"}
+    common: dict[str, Any] = {"Ordered": "2026-01-31", "For": "Zoë", "Total": 1, "Limit": 1, "Says": "nothing"}
     refused = complete(422, Quantity=5, **common)
     assert [one["field"] for one in refused["details"]] == [by_name["Limit"]["uuid"], by_name["Reason"]["uuid"]]
     assert refused["details"][0]["reason"] == "At most 5,000 euros"
@@ -146,7 +146,11 @@ def test_a_table_of_cases(suite: RunningSuite, offer: dict[str, Any]) -> None:
         "Total": 0, "Limit": 0, "Due": "2026-03-02", "Says": " pieces for ",
     }  # fmt: skip
     assert suite.api("POST", f"{path}/evaluate", {}, status=422)["error"]
-    for wrong, said in [({"Cost": 1}, "names [[Cost]], which is not a field"), ({"Quantity": "x"}, "must be a number")]:
+    problems: list[tuple[dict[str, Any], str]] = [
+        ({"Cost": 1}, "names [[Cost]], which is not a field"),
+        ({"Quantity": "x"}, "must be a number"),
+    ]
+    for wrong, said in problems:
         (problem,) = suite.api("POST", f"{path}/evaluate", {"cases": [{"values": wrong}]}, status=422)["details"]
         assert problem == {"field": f"cases[0].values.{next(iter(wrong))}", "reason": said}
     assert suite.api("GET", path) == before

@@ -249,7 +249,10 @@ def test_a_dry_run_tells_and_does_nothing(suite: RunningSuite, template: dict[st
 
 def test_a_dry_run_of_a_submission(suite: RunningSuite, template: dict[str, Any]) -> None:
     address = f"{uuid.uuid4().hex}@example.com"
-    people = [{"role": "Buyer", "email": address, "values": {"Key": "a\ue000b"}}, {"role": "Seller", "email": address}]
+    people: list[dict[str, Any]] = [
+        {"role": "Buyer", "email": address, "values": {"Key": "a\ue000b"}},
+        {"role": "Seller", "email": address},
+    ]
     for path, more in (
         ("/submissions", {"template_id": template["id"]}),
         ("/submissions/init", {"template_id": template["id"]}),

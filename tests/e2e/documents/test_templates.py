@@ -4,6 +4,7 @@ import base64
 import uuid
 from typing import Any
 
+import pikepdf
 import pytest
 import requests
 
@@ -68,7 +69,7 @@ def test_tags_and_explicit_fields_together(suite: RunningSuite) -> None:
 
 def test_form_fields_of_the_pdf(suite: RunningSuite) -> None:
     """Empty ones become fields; what somebody filled in stays what it is."""
-    filled = pdf_files.field("Tx", "Place", (100, 500, 300, 530), V=pdf_files.pikepdf.String("Bergen"))
+    filled = pdf_files.field("Tx", "Place", (100, 500, 300, 530), V=pikepdf.String("Bergen"))
     pdf = pdf_files.with_form(pdf_files.field("Tx", "Full name"), filled)
     made = suite.template(pdf)
     assert [each["name"] for each in made["fields"]] == ["Full name"]

@@ -3,13 +3,14 @@
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.blobs import INCOMING
 from contracts.runtime.data.database import Database
@@ -86,6 +87,10 @@ NAMED = {("submissions", "told"), ("submissions", "erasures"), ("rendering", "er
 kept."""
 
 
+def _rows(session: Session, query: sa.TextClause) -> Sequence[Any]:
+    return session.execute(query).all()
+
+
 def tables_with(suite: RunningSuite, texts: set[str]) -> set[tuple[str, str]]:
     """The tables of all services in which one of the texts is found."""
     environment = suite.environment(suite.programs["gateway"])
@@ -93,8 +98,8 @@ def tables_with(suite: RunningSuite, texts: set[str]) -> set[tuple[str, str]]:
     for service in SERVICES:
         database = Database(environment[f"{service.upper()}_DATABASE_URL"])
         for table in sa.inspect(database.engine).get_table_names():
-            query = sa.text(f'SELECT * FROM "{table}"')
-            rows = database.read(lambda session, query=query: session.execute(query).all())
+            rows = database.read(_rows, sa.text(f'SELECT * FROM "{table}"'))
+
             if any(text in str(tuple(row)) for row in rows for text in texts):
                 found.add((service, table))
         database.dispose()

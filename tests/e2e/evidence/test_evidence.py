@@ -30,7 +30,7 @@ def completed(suite: RunningSuite, name: str = "Agreement") -> dict[str, Any]:
         submission: dict[str, Any] = suite.api("GET", path)
         return submission if submission["status"] == "completed" else None
 
-    return wait_until(sealed, what="the sealing")  # type: ignore[return-value]
+    return wait_until(sealed, what="the sealing")
 
 
 def evidence(suite: RunningSuite, submission_id: int) -> bytes:
@@ -187,8 +187,8 @@ def test_each_changed_byte_is_found(told: Told, tmp_path: Path) -> None:
         if holds(tmp_path / "flipped.zip"):
             missed.append(place)
     assert missed == []
-    for changed in (data[:-1], data + b"\0", data[: len(data) // 2], b"\0" + data, data + data):
-        (tmp_path / "flipped.zip").write_bytes(changed)
+    for other in (data[:-1], data + b"\0", data[: len(data) // 2], b"\0" + data, data + data):
+        (tmp_path / "flipped.zip").write_bytes(other)
         assert verify(CHECKER, tmp_path / "flipped.zip").returncode == 2
 
 

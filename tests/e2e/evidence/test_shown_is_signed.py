@@ -15,7 +15,7 @@ from tests.support.services.suite import RunningSuite
 def parties(suite: RunningSuite) -> list[dict[str, Any]]:
     """A seller who is asked for a code, and a buyer, each with a read-only amount on the page that both see."""
     place = {"x": 0.1, "w": 0.4, "h": 0.03, "page": 1}
-    fields = [
+    fields: list[dict[str, Any]] = [
         {"name": "Amount", "role": "Seller", "type": "number", "readonly": True, "default_value": 100},
         {"name": "Company", "role": "Seller"},
         {"name": "Interest", "role": "Buyer", "readonly": True, "default_value": "4 percent"},

@@ -106,7 +106,7 @@ def forge_chain(session: Session, half: Half) -> None:
     )
     note = session.scalars(sa.select(StatementRow).where(StatementRow.submitter_id == row.id)).one()
     values = {uuid: value for uuid, value in row.values.items() if value is not None}
-    files = dict(
+    files: dict[str, Any] = dict(
         session.execute(sa.text("SELECT uuid, file FROM attachments WHERE submission_id = :id"), {"id": half.id}).all()
     )
     for uuid, value in values.items():

@@ -115,8 +115,8 @@ def story(equipped: Equipped, suite: RunningSuite) -> Story:
         sign(suite, seller, {**SELLER_VALUES, "Company": COMPANY})
         completing, headers = begun()
         values = filled(suite, buyer, {**BUYER_VALUES, "Full name": OTHER_NAME})
-        body = {"values": values, "request_id": str(uuid.uuid4())}
-        answer = requests.post(f"{suite.base_url}/s/{buyer}/complete", json=body, headers=headers, timeout=60)
+        given = {"values": values, "request_id": str(uuid.uuid4())}
+        answer = requests.post(f"{suite.base_url}/s/{buyer}/complete", json=given, headers=headers, timeout=60)
         assert answer.ok, answer.text
         done = completed(suite, parties[0]["submission_id"])
         told = delivered(receiver, "submission.created", sending)

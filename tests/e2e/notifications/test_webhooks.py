@@ -162,7 +162,7 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
 
     for path in ("/events/submission/submission.created", "/events/form/form.completed"):
         kind = path.rpartition("/")[2]
-        (event,) = wait_until(lambda p=path, k=kind: polled(p, k), what="the polled event")  # type: ignore[misc]
+        (event,) = wait_until(lambda p=path, k=kind: polled(p, k), what="the polled event")
         assert {**event, "id": None} == {"id": None, **told[kind]}
 
 
@@ -259,7 +259,7 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
     suite.api("PUT", f"/submitters/{submitters[0]['id']}", {"completed": True})
     # A page never ends within a second: what comes now comes in another one.
     for path, key, record in ((forms, "id", submitters[0]["id"]), (created, "id", submission)):
-        wait_until(lambda p=path, k=key, r=record: r in [one["data"][k] for one in walked(p)], what="the first events")  # type: ignore[misc]
+        wait_until(lambda p=path, k=key, r=record: r in [one["data"][k] for one in walked(p)], what="the first events")
     suite.api("PUT", f"/submitters/{submitters[1]['id']}", {"completed": True})
     send(suite, template, send_email=False)
     mine = wait_until(

@@ -37,7 +37,7 @@ def finished(suite: RunningSuite, batch: dict[str, Any]) -> dict[str, Any]:
 
     def over() -> bool:
         found.update(suite.api("GET", f"/batches/{batch['id']}"))
-        return found["status"] != "running"
+        return bool(found["status"] != "running")
 
     wait_until(over, what="the batch")
     return found

@@ -82,11 +82,11 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
         f"{suite.base_url}/api/attachments", data=upload, files={"file": ("a.png", b"x", "image/png")}, timeout=120
     )
     assert (answer.status_code, answer.json()["error"]) == (404, GONE["error"])
-    shown = requests.get(f"{suite.base_url}{link}", headers={"Accept": "text/html"}, timeout=120)
-    assert shown.status_code == 404
-    assert "This link is no longer valid" in shown.text
+    read = requests.get(f"{suite.base_url}{link}", headers={"Accept": "text/html"}, timeout=120)
+    assert read.status_code == 404
+    assert "This link is no longer valid" in read.text
     for secret in ("Confidential Agreement", "Bob Right", bob, "Mallory", changed["slug"], "Ada"):
-        assert secret not in shown.text, secret
+        assert secret not in read.text, secret
 
     mail = wait_until(lambda: mails_to(suite, bob), what="Bob's invitation")[0]
     assert f"/s/{changed['slug']}" in mail_text(mail)

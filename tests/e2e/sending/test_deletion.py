@@ -61,7 +61,7 @@ def test_what_is_deleted_is_told_and_has_a_receipt_that_openssl_checks(
         state: dict[str, Any] = suite.api("GET", path)
         return state if state["status"] == "complete" else None
 
-    state: dict[str, Any] = wait_until(complete, what="the receipt is signed")  # type: ignore[assignment]
+    state: dict[str, Any] = wait_until(complete, what="the receipt is signed")
     assert state["pending"] == []
     receipt, signature = (fetch(suite, f"{path}/receipt", format=kind) for kind in ("json", "p7s"))
     assert [answer.headers["Content-Type"] for answer in (receipt, signature)] == [

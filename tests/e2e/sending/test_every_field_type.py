@@ -106,8 +106,8 @@ def attached(suite: RunningSuite, slug: str) -> dict[str, Any]:
         "Passport": ("file", "Pass für Zoë.pdf", agreement_pdf(["A passport"]), "application/pdf"),
     }
     found: dict[str, Any] = {}
-    for name, (kind, *file) in files.items():
-        answer = upload(suite, slug, kind, *file)
+    for name, (kind, filename, data, media_type) in files.items():
+        answer = upload(suite, slug, kind, filename, data, media_type)
         assert answer.status_code == 200, answer.text
         found[name] = answer.json()["uuid"]
     return {**found, "Passport": [found["Passport"]]}

@@ -64,7 +64,7 @@ def parties(answer: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("way", WAYS, ids=[path for _, path in WAYS])
 def test_what_is_asked_for_is_done(suite: RunningSuite, template: int, way: tuple[str, str]) -> None:
     mark, (method, path) = uuid.uuid4().hex[:8], way
-    seller = {
+    seller: dict[str, Any] = {
         "role": "Seller",
         "email": f"seller.{mark}@example.com",
         "phone": f"+1415{uuid.uuid4().int % 10**7:07}",
@@ -72,7 +72,7 @@ def test_what_is_asked_for_is_done(suite: RunningSuite, template: int, way: tupl
         "reply_to": "own@example.com",
         "message": {"subject": "Only for the seller", "body": "Own: {{submitter.link}}"},
     }
-    buyer = {
+    buyer: dict[str, Any] = {
         "role": "Buyer",
         "email": f"buyer.{mark}@example.com",
         "phone": "+14155550123",

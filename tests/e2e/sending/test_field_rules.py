@@ -8,7 +8,7 @@ import pytest
 from tests.support.material.agreement import agreement_pdf, form, sign
 from tests.support.services.suite import RunningSuite
 
-FAULTS = [
+FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("Rent", {"validation": {"min": 10, "max": 5}}, "validation.max", "must not be below min"),
     ("Rent", {"validation": {"step": -1}}, "validation.step", "must be above 0"),
     ("Rent", {"validation": {"step": 0}}, "validation.step", "must be above 0"),

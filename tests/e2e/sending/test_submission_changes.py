@@ -83,7 +83,7 @@ def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str
         each["id"] for each in made
     ]
     for each in made:
-        mail = wait_until(lambda each=each: mails_to(suite, each["email"]), what="the invitation")[0]  # type: ignore[misc]
+        mail = wait_until(lambda each=each: mails_to(suite, each["email"]), what="the invitation")[0]
         assert f"For you: {each['embed_src']}" in mail_text(mail)
     listed = suite.api("POST", "/submissions/emails", {**body, "emails": [one, two], "send_email": "false"})
     assert [each["preferences"]["send_email"] for each in listed] == [False, False]

@@ -153,9 +153,9 @@ def test_a_program_has_the_code_for_a_phone_sent(suite: RunningSuite, phones: Re
         ({}, {"preferences": {"require_email_2fa": True}}, "email"),
         ({}, {"preferences": {"require_email_2fa": False, "require_phone_2fa": True}}, "phone"),
     ):
-        person = {"email": "guarded@example.com", "phone": number, **people}
-        wish = {"template_id": template, "submitters": [person], "send_email": False, **wish}
-        (guarded,) = suite.api("POST", "/submissions", wish)
+        person: dict[str, Any] = {"email": "guarded@example.com", "phone": number, **people}
+        asked: dict[str, Any] = {"template_id": template, "submitters": [person], "send_email": False, **wish}
+        (guarded,) = suite.api("POST", "/submissions", asked)
         others.append(guarded)
         asked = suite.page("GET", f"/s/{guarded['slug']}/form")
         assert (asked["state"], (asked["code"] or {}).get("method")) == ("code" if way else "open", way)

@@ -110,7 +110,7 @@ def test_a_device_goes_from_hand_to_hand_and_the_trail_says_so(suite: RunningSui
     ]
     for person in (bo, wim):
         mails = wait_until(
-            lambda email=person["email"], slug=person["slug"]: [  # type: ignore[misc]
+            lambda email=person["email"], slug=person["slug"]: [
                 one for one in mails_to(suite, email) if f"/s/{slug}" in mail_text(one)
             ],
             what="the invitation",

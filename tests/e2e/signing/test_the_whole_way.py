@@ -32,7 +32,7 @@ def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
         assert submission["sealing_status"] != "failed", submission["sealing_error"]
         return submission if submission["status"] == "completed" else None
 
-    return wait_until(look, what=f"submission {submission_id} completed")  # type: ignore[return-value]
+    return wait_until(look, what=f"submission {submission_id} completed")
 
 
 def fetch(folder: Path, link: dict[str, Any]) -> Path:

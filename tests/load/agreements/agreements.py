@@ -41,7 +41,8 @@ import psycopg
 
 from contracts import events
 from deploy.rabbitmq import free_port
-from deploy.suite import SERVICES, Program, Suite
+from deploy.services import SERVICES
+from deploy.suite import Program, Suite
 from tests.load.agreements.spending import Flames, Spending, Syncs, messages_received, pids
 from tests.load.figures import percentile
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from services.rendering.children.pool import ChildPool
@@ -65,7 +66,7 @@ def _compare(sections: int, folder: Path, office: ChildPool, renderer: Renderer)
     data = contract(sections)
     source = folder / f"contract-{sections}.docx"
     source.write_bytes(data)
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "cold": lambda: cold(source, folder),
         "warm": lambda: office.run(CONVERT, OneFile(data)),
         "whole": lambda: renderer.prepare_docx(data, "contract", {}, remove_tags=True),

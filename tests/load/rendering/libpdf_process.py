@@ -72,5 +72,5 @@ def _packed(identity: SealIdentity) -> bytes:
         identity.key,
         identity.chain[0],
         identity.chain[1:],
-        encryption,  # type: ignore[arg-type]
+        encryption,
     )

@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
@@ -33,7 +34,7 @@ def contract(number: int) -> bytes:
     shown = " T* ".join(f"<{encode(_WORDS).hex()}> Tj" for _ in range(40))
     for _ in range(PAGES):
         add_page(pdf, f"BT /F9 10 Tf 16 TL 54 740 Td {shown} ET", fonts={"/F9": font})
-    widgets = []
+    widgets: list[Any] = []
     for page in (pdf.pages[0], pdf.pages[-1]):
         own = [_field(pdf, page, f"file{number}.field{len(widgets) + index}", 40 + index * 12) for index in range(10)]
         page.obj.Annots = Array(own)
@@ -69,7 +70,15 @@ def main() -> None:
 
         (folder / "ours.pdf").write_bytes(merged())
         subprocess.run(["qpdf", "--check", folder / "ours.pdf"], check=True, capture_output=True)
-        command = ["qpdf", "--empty", "--stream-data=preserve", "--pages", *files, "--", folder / "theirs.pdf"]
+        command: list[str | Path] = [
+            "qpdf",
+            "--empty",
+            "--stream-data=preserve",
+            "--pages",
+            *files,
+            "--",
+            folder / "theirs.pdf",
+        ]
         times = interleaved(
             {
                 "qpdf": lambda: subprocess.run(command, check=True, capture_output=True),

@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 import pikepdf
 import pypdfium2
 from asn1crypto import x509 as asn1_x509
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from pikepdf import Array, Dictionary, Name, String
@@ -43,6 +44,7 @@ from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.jobs.text.layout import FontEmbedder, Style, draw, layout
 from services.rendering.protocol import messages
+from services.rendering.protocol.messages import SignatureText
 from tests.load.figures import interleaved
 from tests.load.rendering.libpdf_process import LibPdf
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES
@@ -71,7 +73,7 @@ def form_pdf(pages: int) -> bytes:
         page.obj.Contents = pdf.make_stream(draw(text, 57, 780 - text.height, embedder))
     embedder.finish()
     helvetica = pdf.make_indirect(Dictionary(Type=Name.Font, Subtype=Name.Type1, BaseFont=Name.Helvetica))
-    widgets = []
+    widgets: list[Any] = []
     for page in (pdf.pages[0], pdf.pages[-1]):
         own = [_widget(pdf, page, number, len(widgets)) for number in range(10)]
         page.obj.Annots = Array(own)
@@ -130,7 +132,7 @@ def as_documented(data: bytes, signer: signers.SimpleSigner) -> bytes:
 def ours(data: bytes, request: SealRequest, identity: SealIdentity) -> bytes:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         fill.fill_into(pdf, request.documents[0], request, {})
-        text = reserving.SignatureText(identity.name, "x", datetime.now(UTC))
+        text = SignatureText(identity.name, "x", datetime.now(UTC))
         reserved = reserving.reserve(pdf, text, identity.signer.size)
     envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
     return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
@@ -157,7 +159,7 @@ def compare(pages: int, bits: int, rounds: int, targets: dict[str, float]) -> No
     identity = _identity(bits)
     packed = pkcs12.serialize_key_and_certificates(
         b"x",
-        identity.key,  # type: ignore[arg-type]
+        identity.key,
         identity.chain[0],
         identity.chain[1:],
         serialization.NoEncryption(),
@@ -209,13 +211,13 @@ def _identity(bits: int) -> SealIdentity:
     key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
     leaf = made.chain[0]
     root = made.chain[-1]
-    builder = certificates.x509.CertificateBuilder(
+    builder = x509.CertificateBuilder(
         leaf.issuer, leaf.subject, key.public_key(), 4711, leaf.not_valid_before_utc, leaf.not_valid_after_utc
     )
     for one in leaf.extensions:
-        if not isinstance(one.value, certificates.x509.SubjectKeyIdentifier):
+        if not isinstance(one.value, x509.SubjectKeyIdentifier):
             builder = builder.add_extension(one.value, one.critical)
-    certificate = builder.sign(root_key, certificates.hashes.SHA256())
+    certificate = builder.sign(root_key, hashes.SHA256())
     return SealIdentity(key, (certificate, root))
 
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 import weasyprint
@@ -21,7 +22,7 @@ _TEXT = """<?xml version="1.0" encoding="UTF-8"?>
 <office:meta><dc:title>Lease</dc:title><dc:language>en-GB</dc:language></office:meta>
 <office:body><office:text><text:h text:outline-level="1">Lease</text:h><text:p>Between {{Landlord;role=A}} and others.</text:p>
 <text:p>See <text:a xlink:href="https://example.com/">the rules</text:a>.</text:p></office:text></office:body></office:document>"""
-_OPTIONS = {
+_OPTIONS: dict[str, dict[str, tuple[str, Any]]] = {
     "PDF/A-1a": {"SelectPdfVersion": ("long", 1)},
     "PDF/A-3b": {"SelectPdfVersion": ("long", 3)},
     "PDF/UA-1": {"PDFUACompliance": ("boolean", "true")},

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pikepdf
@@ -216,7 +217,7 @@ def hidden_layers() -> bytes:
 
 ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "plain": (page, set()),
-    **{f"turned by {turn}": (lambda turn=turn: page(rotate=turn), {"pages_turned"}) for turn in (90, 180, 270, -90, 450)},
+    **{f"turned by {turn}": (partial(page, rotate=turn), {"pages_turned"}) for turn in (90, 180, 270, -90, 450)},
     "turned, cropped and scaled": (
         lambda: page(rotate=90, crop=(100, 80, 480, 700), user_unit=1.5),
         {"pages_turned", "pages_cropped", "pages_scaled"},

@@ -11,6 +11,7 @@ import pikepdf
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 from pikepdf import Array, Dictionary, Name
 
@@ -196,9 +197,7 @@ def stranger() -> Any:
         .not_valid_after(now + datetime.timedelta(days=3650))
         .sign(key, hashes.SHA256())
     )
-    packed = serialization.pkcs12.serialize_key_and_certificates(
-        b"somebody", key, certificate, None, serialization.NoEncryption()
-    )
+    packed = pkcs12.serialize_key_and_certificates(b"somebody", key, certificate, None, serialization.NoEncryption())
     return SimpleSigner.load_pkcs12_data(packed, other_certs=[])
 
 

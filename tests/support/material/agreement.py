@@ -2,11 +2,9 @@
 
 import io
 import uuid
-from typing import Any
+from typing import Any, Protocol
 
 import pikepdf
-
-from tests.support.services.suite import RunningSuite
 
 SELLER_TAGS = [
     "{{Company;role=Seller}}",
@@ -20,6 +18,18 @@ BUYER_TAGS = [
     "{{Colour;type=select;role=Buyer;options=Red,Green,Blue;required=false}}",
     "{{Buyer signature;type=signature;role=Buyer}}",
 ]
+
+
+class Api(Protocol):
+    """Whatever calls the API with a key: a suite, a tester."""
+
+    def api(self, method: str, path: str, json: Any = None) -> Any: ...
+
+
+class Pages(Protocol):
+    """Whatever a signer's page is reached through: a suite, one that is asked again, one tablet for several."""
+
+    def page(self, method: str, path: str, json: Any = None) -> Any: ...
 
 
 def agreement_pdf(lines: list[str] | None = None) -> bytes:
@@ -42,11 +52,11 @@ def agreement_pdf(lines: list[str] | None = None) -> bytes:
     return output.getvalue()
 
 
-SELLER_VALUES = {"Company": "Wörner & Søn", "Start": "2026-03-04"}
-BUYER_VALUES = {"Full name": "Zoë Łukasz Ångström", "Price": 1234.5, "Terms": True, "Colour": "Green"}
+SELLER_VALUES: dict[str, Any] = {"Company": "Wörner & Søn", "Start": "2026-03-04"}
+BUYER_VALUES: dict[str, Any] = {"Full name": "Zoë Łukasz Ångström", "Price": 1234.5, "Terms": True, "Colour": "Green"}
 
 
-def send(suite: RunningSuite, template_id: int, **more: Any) -> list[dict[str, Any]]:
+def send(suite: Api, template_id: int, **more: Any) -> list[dict[str, Any]]:
     """A submission to a seller and a buyer; the array of submitters."""
     submitters = [
         {"role": "Seller", "email": "seller@example.com", "name": "Sam Seller"},
@@ -57,12 +67,12 @@ def send(suite: RunningSuite, template_id: int, **more: Any) -> list[dict[str, A
     return created
 
 
-def form(suite: RunningSuite, slug: str) -> dict[str, Any]:
+def form(suite: Pages, slug: str) -> dict[str, Any]:
     read: dict[str, Any] = suite.page("GET", f"/s/{slug}/form")
     return read
 
 
-def filled(suite: RunningSuite, slug: str, values: dict[str, Any]) -> dict[str, Any]:
+def filled(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
     """Values by field uuid for ``values`` by name, and a typed signature for each signature field."""
     result: dict[str, Any] = {}
     for field in form(suite, slug)["fields"]:
@@ -74,7 +84,7 @@ def filled(suite: RunningSuite, slug: str, values: dict[str, Any]) -> dict[str, 
     return result
 
 
-def sign(suite: RunningSuite, slug: str, values: dict[str, Any]) -> dict[str, Any]:
+def sign(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
     """What the browser does: view, fill in, complete."""
     suite.page("POST", f"/s/{slug}/view", {"time_zone": "Europe/Copenhagen"})
     body = {"values": filled(suite, slug, values), "request_id": str(uuid.uuid4())}

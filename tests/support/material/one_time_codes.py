@@ -11,7 +11,8 @@ from contracts.types import Account, Submission, Submitter
 from services.submissions.commands.signing import codes
 from services.submissions.settings import Settings
 from services.submissions.views import forms
-from tests.support.material.submissions import SITE, Desk, field, template
+from tests.support.material.submissions import SITE, Desk, Slug, field, template
+from tests.support.present import present
 
 EMAIL = {"require_email_2fa": True}
 PHONE = {"phone": "+14155550123", "require_phone_2fa": True}
@@ -31,11 +32,11 @@ class CodeDesk(Desk):
 
     code_limits = LIMITS
 
-    def send(self, slug: str, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
+    def send(self, slug: Slug, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
         command = rpc.codes.SendCode(slug=slug, proofs=[*self.proofs, *proofs], **{"request_id": uuid7(), **more})
         return self.database.write(codes.send, command, self.code_limits, SITE, self.now)
 
-    def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
+    def check(self, slug: Slug, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
         command = rpc.codes.CheckCode(
             slug=slug, code=code, proofs=[*self.proofs, *proofs], **{"request_id": uuid7(), **more}
         )
@@ -46,16 +47,16 @@ class CodeDesk(Desk):
         """The code of the last mail, or of another."""
         return code_of(SITE.link_secret, self.events("code.due")[number]["data"]["seed"])
 
-    def passed(self, slug: str, *proofs: str) -> str:
+    def passed(self, slug: Slug, *proofs: str) -> str:
         """Asks for a code and passes it; the proof."""
         self.later(minutes=2)
         self.send(slug, *proofs)
-        return self.check(slug, self.code(), *proofs).proof
+        return present(self.check(slug, self.code(), *proofs).proof)
 
     def later(self, **time: float) -> None:
         self.now += timedelta(**time)
 
-    def opened(self, slug: str, *proofs: str) -> rpc.form.SigningForm:
+    def opened(self, slug: Slug, *proofs: str) -> rpc.form.SigningForm:
         visit = rpc.form.OpenForm(slug=slug, proofs=[*self.proofs, *proofs])
         return self.database.read(forms.form, visit, SITE, self.now)
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import requests
 
+from tests.support.material.agreement import Api
 from tests.support.services.suite import RunningSuite, wait_until
 
 
-def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
+def completed(suite: Api, submission_id: int) -> dict[str, Any]:
     """The submission once it is sealed; AssertionError at once when sealing failed."""
 
     def look() -> dict[str, Any] | None:
@@ -21,7 +22,7 @@ def completed(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
         assert submission["sealing_status"] != "failed", submission["sealing_error"]
         return submission if submission["status"] == "completed" else None
 
-    return wait_until(look, what=f"submission {submission_id} completed")  # type: ignore[return-value]
+    return wait_until(look, what=f"submission {submission_id} completed")
 
 
 def fetched(url: str) -> bytes:

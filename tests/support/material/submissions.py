@@ -39,6 +39,9 @@ _numbers = itertools.count(1)
 
 V = TypeVar("V", bound=rpc.visit.Visit)
 
+Slug = Any
+"""As an answer gives it: None where who asked may not act, which the commands refuse."""
+
 
 class Limits:
     max_submitters = 50
@@ -138,17 +141,17 @@ class Desk:
         query = rpc.api.ListSubmissions(actor=actor, **filters)
         return [one.id for one in self.database.read(queries.submissions, query, SITE, self.now).data]
 
-    def form(self, slug: str) -> rpc.form.SigningForm:
+    def form(self, slug: Slug) -> rpc.form.SigningForm:
         return self.database.read(forms.form, self._visit(rpc.form.OpenForm, slug), SITE, self.now)
 
-    def view(self, slug: str, **more: Any) -> rpc.form.Done:
+    def view(self, slug: Slug, **more: Any) -> rpc.form.Done:
         return self.database.write(form_commands.view, self._visit(rpc.visit.Visit, slug, **more), SITE, self.now)
 
-    def save(self, slug: str, values: dict[str, Any], **more: Any) -> rpc.form.Done:
+    def save(self, slug: Slug, values: dict[str, Any], **more: Any) -> rpc.form.Done:
         command = self._visit(rpc.form.SaveValues, slug, **{"request_id": uuid7(), "values": values, **more})
         return self.database.write(form_commands.save, command, self.limits, SITE, self.now)
 
-    def complete(self, slug: str, values: dict[str, Any] | None = None, **more: Any) -> rpc.form.Done:
+    def complete(self, slug: Slug, values: dict[str, Any] | None = None, **more: Any) -> rpc.form.Done:
         """Complete; without ``values`` every text field of the signer gets one."""
         if values is None:
             mine = [one for one in self.form(slug).fields if one.mine and one.type == "text" and one.value is None]
@@ -156,7 +159,7 @@ class Desk:
         command = self._visit(rpc.form.CompleteForm, slug, **{"request_id": uuid7(), "values": values, **more})
         return self.database.write(form_commands.complete, command, self.limits, SITE, self.now)
 
-    def attach(self, slug: str, kind: str = "signature") -> str:
+    def attach(self, slug: Slug, kind: str = "signature") -> str:
         """A file of this signer, as it is once rendering has looked at it; its uuid."""
         about = {"type": kind, "filename": "x.png", "file": blob("rendering/")}
         command = self._visit(rpc.form.AttachFile, slug, request_id=uuid7(), **about)
@@ -164,11 +167,11 @@ class Desk:
         arguments = (command, made, self.limits, SITE, self.now)
         return self.database.write(form_commands.attach, *arguments).uuid
 
-    def decline(self, slug: str, reason: str = "") -> rpc.form.Done:
+    def decline(self, slug: Slug, reason: str = "") -> rpc.form.Done:
         command = self._visit(rpc.form.DeclineForm, slug, request_id=uuid7(), reason=reason)
         return self.database.write(form_commands.decline, command, SITE, self.now)
 
-    def _visit(self, call: type[V], slug: str, **more: Any) -> V:
+    def _visit(self, call: type[V], slug: Slug, **more: Any) -> V:
         return call(slug=slug, **{"proofs": list(self.proofs), **more})
 
     def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
@@ -245,13 +248,13 @@ def sealed(submission_id: int, seal_id: str, **more: Any) -> DocumentsSealed:
     )
 
 
-def refusal(work: Callable[[], Any]) -> ServiceError:
+def refusal(work: Callable[..., Any]) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         work()
     return caught.value
 
 
-def at_once(*works: Callable[[], Any]) -> list[Any]:
+def at_once(*works: Callable[..., Any]) -> list[Any]:
     """The results or refusals of all works, begun at the same moment in threads of their own."""
     results: list[Any] = [None] * len(works)
     barrier = threading.Barrier(len(works))

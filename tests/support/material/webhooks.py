@@ -12,7 +12,7 @@ from contracts.events import Erased, PublicData
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.due_work.background import Done, Outcome, Park
+from contracts.runtime.data.due_work.background import Done, More, Outcome, Park
 from contracts.types import Actor, Role
 from services.webhooks import commands, queries
 from services.webhooks.deliver import prepare
@@ -77,8 +77,9 @@ def erasure(sequence: int | None = None, *, submission: int = 1, event_id: str =
     return told.model_copy(update=said), erased
 
 
-def erase(database: Database, *event: Any, at: datetime = NOW) -> None:
-    database.write(commands.erase, *(event or erasure()), at, LINK_SECRET)
+def erase(database: Database, *told: Any, at: datetime = NOW) -> None:
+    event, erased = told or erasure()
+    database.write(commands.erase, event, erased, at, LINK_SECRET)
 
 
 def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more: Any) -> Any:
@@ -97,7 +98,7 @@ def deliveries(database: Database, webhook_id: int) -> list[rpc.Delivery]:
 
 def row(database: Database, delivery_id: int) -> Delivery:
     def load(session: Any) -> Delivery:
-        found = session.get(Delivery, delivery_id)
+        found: Delivery = session.get_one(Delivery, delivery_id)
         session.expunge(found)
         return found
 
@@ -120,7 +121,7 @@ def finish(database: Database, delivery_id: int, outcome: Outcome) -> None:
 
     def write(session: Any) -> None:
         delivery = session.get(Delivery, delivery_id)
-        if outcome.record:
+        if not isinstance(outcome, More) and outcome.record:
             outcome.record(session, delivery)
         delivery.attempts += 1
         if isinstance(outcome, Done) and delivery.state == "due":

@@ -1,6 +1,8 @@
 """Material for the tests of intake: what was prepared, opened and read; actions that a file may hold."""
 
 import io
+from collections.abc import Callable
+from typing import Any
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -9,10 +11,10 @@ from pikepdf import Dictionary, Name, String
 from services.rendering.jobs.intake.preparing import Prepared, prepare
 from tests.support.files import pdf_files
 
-RAW = {"compress_streams": False, "stream_decode_level": pikepdf.StreamDecodeLevel.none}
+RAW: dict[str, Any] = {"compress_streams": False, "stream_decode_level": pikepdf.StreamDecodeLevel.none}
 
 
-def take(data: bytes, **options) -> Prepared:
+def take(data: bytes, **options: Any) -> Prepared:
     return prepare(data, name="contract", **options)
 
 
@@ -42,13 +44,13 @@ def unpacked(data: bytes) -> bytes:
         return pdf_files.saved(pdf, qdf=True, compress_streams=False, stream_decode_level=level)
 
 
-def changed(data: bytes, change) -> bytes:
+def changed(data: bytes, change: Callable[[pikepdf.Pdf], object]) -> bytes:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         change(pdf)
         return pdf_files.saved(pdf, **RAW)
 
 
-def action(kind: str, **entries) -> Dictionary:
+def action(kind: str, **entries: Any) -> Dictionary:
     return Dictionary(S=Name(f"/{kind}"), **entries)
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,7 @@ def escape(request: Free) -> Free:
     connection = socket.socketpair()[0].detach()
     cache = f"{os.environ['XDG_CACHE_HOME']}/fontconfig"
     of_others = [arguments["path"], arguments["of_a_child"]]
-    calls = {
+    calls: dict[str, Callable[[], int]] = {
         "socket": lambda: libc.socket(2, 1, 0),
         "exec": lambda: libc.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
         "kill": lambda: libc.kill(os.getppid(), 0),
@@ -203,15 +204,13 @@ def escape(request: Free) -> Free:
     for path in map(Path, of_others):
         name = path.name
         calls |= {
-            f"{name} read": lambda path=path: libc.open(bytes(path), os.O_RDONLY),
-            f"{name} emptied": lambda path=path: libc.syscall(truncate, bytes(path), 0),
-            f"{name} opened to all": lambda path=path: libc.chmod(bytes(path), 0o777),
-            f"{name} given away": lambda path=path: libc.lchown(bytes(path), os.getuid(), os.getgid()),
-            f"{name} removed": lambda path=path: libc.unlink(bytes(path)),
-            f"{name}: its folder read": lambda path=path: libc.open(bytes(path.parent), os.O_RDONLY | os.O_DIRECTORY),
-            f"{name}: beside it": lambda path=path: libc.open(
-                bytes(path.with_name("x")), os.O_WRONLY | os.O_CREAT, 0o600
-            ),
-            f"{name}: above it": lambda path=path: libc.mkdir(bytes(path.parent.with_name("x")), 0o700),
+            f"{name} read": partial(libc.open, bytes(path), os.O_RDONLY),
+            f"{name} emptied": partial(libc.syscall, truncate, bytes(path), 0),
+            f"{name} opened to all": partial(libc.chmod, bytes(path), 0o777),
+            f"{name} given away": partial(libc.lchown, bytes(path), os.getuid(), os.getgid()),
+            f"{name} removed": partial(libc.unlink, bytes(path)),
+            f"{name}: its folder read": partial(libc.open, bytes(path.parent), os.O_RDONLY | os.O_DIRECTORY),
+            f"{name}: beside it": partial(libc.open, bytes(path.with_name("x")), os.O_WRONLY | os.O_CREAT, 0o600),
+            f"{name}: above it": partial(libc.mkdir, bytes(path.parent.with_name("x")), 0o700),
         }
     return Free({name: call() >= 0 for name, call in calls.items()})

@@ -62,7 +62,7 @@ def seal_request(blobs: BlobStore, *files: bytes, **more: Any) -> SealRequest:
     documents = [
         stored(blobs, data, names[number % 2], f"d{number}") for number, data in enumerate(files or [contract_pdf()])
     ]
-    first = {"attachment_uuid": documents[0].uuid}
+    first: dict[str, Any] = {"attachment_uuid": documents[0].uuid}
     last = len(documents[0].pages)
     values: list[FieldValue] = [
         field_value("text", "Ana Kowalska", area(0.1, 0.2, 0.4, 0.03, **first), name="Full name"),

@@ -11,6 +11,7 @@ import pikepdf
 from cryptography.hazmat.primitives import serialization
 
 from services.rendering.jobs.sealing import certificates, cms, reserving
+from services.rendering.protocol import messages
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -20,18 +21,18 @@ def identity(kind: certificates.KeyType = "ec-p256", when: datetime = NOW) -> ce
     return certificates.parse(certificates.make(certificates.Names("Test Seal", "Test"), kind, when))
 
 
-def text(when: datetime = NOW) -> reserving.SignatureText:
-    return reserving.SignatureText("Test Seal", "Tested", when)
+def text(when: datetime = NOW) -> messages.SignatureText:
+    return messages.SignatureText("Test Seal", "Tested", when)
 
 
-def reserved(data: bytes, size: int, when: datetime = NOW) -> reserving.Reserved:
+def reserved(data: bytes, size: int, when: datetime = NOW) -> messages.Reserved:
     """``data`` as it is, with a place for a seal of that size."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
         return reserving.reserve(pdf, text(when), size)
 
 
 def finish(
-    reserved: reserving.Reserved, who: certificates.SealIdentity | None = None, token: bytes | None = None
+    reserved: messages.Reserved, who: certificates.SealIdentity | None = None, token: bytes | None = None
 ) -> bytes:
     signer = (who or identity()).signer
     return cms.insert(
@@ -70,7 +71,7 @@ def public_half(key: Any) -> bytes:
     return encoded
 
 
-def _in_pem(key: certificates.PrivateKey) -> bytes:
+def _in_pem(key: cms.PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -5,6 +5,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 from PIL import Image, ImageChops
@@ -13,7 +14,7 @@ from services.rendering.jobs.intake.preparing import Prepared, prepare
 from tests.support.rendering.intake import texts
 
 
-def take(data: bytes, **options) -> Prepared:
+def take(data: bytes, **options: Any) -> Prepared:
     return prepare(data, name="contract", **options)
 
 

@@ -36,7 +36,7 @@ class ProviderProcess:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """The environment of a suite that uses it."""
         return {
             "IDENTITY_PROVIDER_URL": self.url,

@@ -135,7 +135,7 @@ class MailServer:
         if answer == HANG:
             await asyncio.sleep(3600)
         if answer == CLOSE:
-            assert server.transport is not None
+            assert isinstance(server.transport, asyncio.WriteTransport)
             server.transport.abort()
             return "421 closing"
         return answer
@@ -145,9 +145,9 @@ class _Controller(Controller):
     """Takes any free port; the base class then connects to the port that it was told."""
 
     def _trigger_server(self) -> None:
-        assert self.server is not None
+        assert isinstance(self.server, asyncio.Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call]
 
 
 def self_signed(folder: Any, host: str = "127.0.0.1") -> tuple[ssl.SSLContext, str]:

@@ -5,7 +5,7 @@ import http.server
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Receiver:
         self._thread.join()
         self._server.server_close()
 
-    def __enter__(self) -> "Receiver":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

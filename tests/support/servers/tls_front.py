@@ -74,7 +74,8 @@ def before(port: int, folder: Path, header: str, client: str = "Countersign") ->
 
     def serve(connection: socket.socket) -> None:
         with suppress(OSError), context.wrap_socket(connection, server_side=True) as shown:
-            subject = dict(part for parts in (shown.getpeercert() or {})["subject"] for part in parts)
+            certificate: Any = shown.getpeercert()
+            subject = dict(part for parts in certificate["subject"] for part in parts)
             front.seen.append(subject["commonName"])
             with socket.create_connection(("127.0.0.1", port)) as behind:
                 back = threading.Thread(target=_pass_on, args=(behind, shown), daemon=True)

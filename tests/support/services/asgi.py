@@ -47,7 +47,7 @@ async def ask(
     headers: dict[str, str] | None = None,
     query: bytes = b"",
     body: Any = None,
-    chunks: Iterable[bytes] | Callable[[], AsyncIterator[bytes]] = (),
+    chunks: Iterable[bytes | None] | Callable[[], AsyncIterator[bytes]] = (),
 ) -> Answer:
     """One request. ``body`` is sent as JSON with its length; ``chunks`` as they are, without one.
 

@@ -4,7 +4,7 @@ import base64
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import requests
 
@@ -16,7 +16,7 @@ from tests.support.services.migrated import migrated
 
 T = TypeVar("T")
 
-FEW_CODES = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
+FEW_CODES: dict[str, Any] = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
 """For suites that many tests share: codes by phone for all of them, but few to the country of one test's numbers."""
 
 
@@ -73,7 +73,9 @@ class RunningSuite(Suite):
         return self.api("POST", "/templates/pdf", {"documents": [document], **more})
 
 
-def wait_until(condition: Callable[[], T], *, within: float = 240.0, what: str = "the condition") -> T:
+def wait_until(
+    condition: Callable[..., T | Literal[False] | None], *, within: float = 240.0, what: str = "the condition"
+) -> T:
     """The first true result of ``condition``; AssertionError naming ``what`` when it stays false ``within`` seconds: so many that no
     slow machine is taken for a fault."""
     deadline, pause = time.monotonic() + within, 0.03

@@ -110,13 +110,13 @@ class Suite:
     def ask(self, call: Any, command: Any) -> Any:
         """As a patient client: the same request again while the service cannot be had."""
 
-        def asked() -> tuple[Any]:
+        def asked() -> tuple[Any, ...]:
             try:
                 return (self.client.call(call, command),)
             except ServiceError as error:
                 if error.code != "unavailable":
                     raise
-                return ()  # type: ignore[return-value]
+                return ()
 
         return wait_until(asked, what=f"an answer to {call.method}")[0]
 
@@ -149,13 +149,13 @@ class Suite:
         values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": self.template.id, **more}
         return self.client.call(rpc.api.CREATE, rpc.api.CreateSubmission(submitters=submitters, **values))
 
-    def attach(self, slug: str, kind: str, data: bytes, filename: str = "x.png") -> Any:
+    def attach(self, slug: Any, kind: str, data: bytes, filename: str = "x.png") -> Any:
         command = rpc.form.AttachFile(
             slug=slug, request_id=uuid7(), type=kind, filename=filename, file=self.upload(data)
         )
         return self.client.call(rpc.form.ATTACH_FILE, command)
 
-    def complete(self, slug: str, values: dict[str, Any]) -> None:
+    def complete(self, slug: Any, values: dict[str, Any]) -> None:
         """``values`` by field name."""
         form = self.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=slug))
         by_uuid = {one.uuid: values[one.name] for one in form.fields if one.mine and one.name in values}
@@ -171,7 +171,7 @@ class Suite:
             assert found.sealing_status != "failed", found.sealing_error
             return found if found.status is SubmissionStatus.COMPLETED else None
 
-        return wait_until(look, what="completed")  # type: ignore[return-value]
+        return wait_until(look, what="completed")
 
     def bytes_of(self, url: str) -> bytes:
         return self.blobs.get(links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0]).key)

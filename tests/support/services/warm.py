@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
@@ -34,7 +35,7 @@ class WarmSuite(RunningSuite):
         """Leave it to whoever started it."""
 
 
-def started_or_warm(folder: Path, **settings: str) -> RunningSuite:
+def started_or_warm(folder: Path, **settings: Any) -> RunningSuite:
     """A suite in ``folder``, unless WARM_SUITE names one that is up."""
     warm = os.environ.get("WARM_SUITE")
     return (
@@ -49,7 +50,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     provider = ProviderProcess(folder / "identity-provider.log")
     try:
-        stamps = {"RENDERING_STAMP_FOLDER": str(folder / "stamps")}
+        stamps: dict[str, Any] = {"RENDERING_STAMP_FOLDER": str(folder / "stamps")}
         suite = start_suite(folder, one_worker=True, **stamps, **provider.settings, **FEW_CODES)
         try:
             assert suite.broker is not None

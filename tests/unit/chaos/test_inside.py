@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.harness.world import INSIDE, ROOT
+from deploy.services import ROOT
+from tests.chaos.harness.world import INSIDE
 
 THREE_COMMITS = """
 import sys

@@ -67,7 +67,8 @@ def trail(of: Agreement) -> list[dict[str, Any]]:
         ("complete_form", buyer),
         ("complete_submission", None),
     ]
-    lines, before = [], START
+    lines: list[Any] = []
+    before = START
     for number, (kind, submitter) in enumerate(kinds):
         at = BEGUN + timedelta(seconds=number)
         before = next_hash(before, submitter_id=submitter, event_type=kind, occurred_at=at, data={})

@@ -124,7 +124,15 @@ def test_rows_do_not_run_into_each_other() -> None:
             made.add(row)
         return str(made)
 
-    different = [[["a", "b"]], [["ab", ""]], [["", "ab"]], [["a", None]], [["a", "null"]], [["a", "b"], ["a", "b"]], []]
+    different: list[list[list[str | None]]] = [
+        [["a", "b"]],
+        [["ab", ""]],
+        [["", "ab"]],
+        [["a", None]],
+        [["a", "null"]],
+        [["a", "b"], ["a", "b"]],
+        [],
+    ]
     assert len({digest(*rows) for rows in different}) == len(different)
 
 

@@ -12,7 +12,7 @@ import pytest
 from requests import PreparedRequest
 
 from deploy.command.main import main
-from deploy.command.remote import listen, options, progress, send
+from deploy.command.remote import forwarding, listen, options, progress, send
 from deploy.command.remote.installation import Installation, Misused, Refused, Unreachable, origin_of, plain
 from deploy.services import ROOT
 
@@ -284,7 +284,7 @@ def test_a_listener_of_a_wish_begins_where_it_was_told() -> None:
         listener = listen.Listener(
             Feed(installation, None), told, "whsec_AAAA", {}, listen.Log(as_json=True), listen.Ending()
         )
-        begin = listen.forwarding.beginning(replay, listen._now()) if replay else None
+        begin = forwarding.beginning(replay, listen._now()) if replay else None
         return listener._cursor(replay=replay is not None, begin=begin)
 
     assert cursor(None) == 100

@@ -1,6 +1,7 @@
 """What a key may do, what it may give to another key, and what can be taken from it."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def of(*words: str, until: datetime | None = None, folders: tuple[str, ...] | No
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_the_document_says_which_scope_an_operation_needs(operation: specification.Operation) -> None:
-    word = operation.definition.get("x-scope")
+    word: Any = operation.definition.get("x-scope")
     if operation.definition.get("security") == []:
         assert word is None, "nobody's key is asked for"
         assert operation.scopes == frozenset()

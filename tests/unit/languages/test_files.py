@@ -1,5 +1,6 @@
 """Every language is complete and sound, and the check notices what is not."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_what_is_for_operators_is_in_english_alone(monkeypatch: pytest.MonkeyPat
 def test_the_program_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wanted: list[str], said: str
 ) -> None:
-    monkeypatch.setattr(check.sys, "argv", ["check", *wanted])
+    monkeypatch.setattr(sys, "argv", ["check", *wanted])
     monkeypatch.setattr(check, "languages", lambda: ("en", "de"))
     assert check.main() == (1 if said else 0)
     lines = capsys.readouterr().out.splitlines()
@@ -100,7 +101,7 @@ def test_the_program_says_what_is_wrong(
 def test_the_program_looks_at_every_language_unless_some_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check.sys, "argv", ["check"])
+    monkeypatch.setattr(sys, "argv", ["check"])
     monkeypatch.setattr(check, "languages", lambda: ("sv",))
     assert check.main() == 1
     assert "sv: " in capsys.readouterr().out

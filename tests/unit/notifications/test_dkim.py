@@ -146,7 +146,7 @@ def test_keys_that_cannot_sign(tmp_path: Path) -> None:
 
 def test_the_settings_name_keys_and_domain(tmp_path: Path) -> None:
     path = written(tmp_path / "key.pem", ed25519.Ed25519PrivateKey.generate())
-    given = {
+    given: dict[str, Any] = {
         "amqp_url": "amqp://nowhere",
         "blob_url": "file:///nowhere",
         "base_url": "https://sign.example.com",

@@ -9,6 +9,7 @@ from email.policy import strict
 import pytest
 from tinyhtml5.parser import HTMLParser
 
+from contracts.languages.saying import language_for
 from contracts.types import ActsAs
 from services.notifications import domain
 from services.notifications.domain import Kind
@@ -39,7 +40,7 @@ def test_the_html_is_valid_and_says_what_comes_next_beside_one_button(language: 
         assert mail.html.count('class="mail-button"') <= 1, kind
         assert mail.html.count('name="color-scheme" content="light dark"') == 1
     asked = every_mail(language, language)["invitation"]
-    following = composing.language_for(language).say("mail", "sign.next")
+    following = language_for(language).say("mail", "sign.next")
     assert following in asked.text
     assert following in asked.html
 

@@ -596,7 +596,8 @@ def test_a_name_is_never_read_as_an_address(name: str, address: str) -> None:
     raw = build(envelope, "text", "<p>html</p>").replace("ä".encode(), b"ae")
     older, newer = (BytesParser(policy=policy).parsebytes(raw) for policy in (compat32, default))
     for header, expected in (("From", "no-reply@localhost"), ("To", address), ("Reply-To", address)):
-        (written,) = older.get_all(header)
+        headers: Any = older.get_all(header)
+        (written,) = headers
         ((shown, found),) = getaddresses([written])
         assert found == expected.replace("ä", "ae")
         assert [f"{one.username}@{one.domain}" for one in newer[header].addresses] == [found]

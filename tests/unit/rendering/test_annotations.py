@@ -62,7 +62,8 @@ def sealed(data: bytes) -> bytes:
 def by_pdfium(data: bytes) -> Image.Image:
     with pdfium.PdfDocument(data) as document:
         document.init_forms()
-        return document[0].render(scale=PIXELS).to_pil().convert("RGB")
+        picture: Image.Image = document[0].render(scale=PIXELS).to_pil().convert("RGB")
+        return picture
 
 
 def by_poppler(data: bytes, folder: Path) -> Image.Image:
@@ -102,7 +103,8 @@ def test_the_page_that_is_shown_is_the_one_that_is_sealed(kind: str, entries: di
     assert codes(prepared) == ["annotation_drawn"]
     assert (prepared.report[0].page, kind in prepared.report[0].message) == (1, True)
     difference = ImageChops.difference(by_pdfium(prepared.file), by_pdfium(sealed(prepared.file)))
-    assert max(high for _, high in difference.getextrema()) < 64  # the edges of what lies over white
+    extremes: Any = difference.getextrema()
+    assert max(high for _, high in extremes) < 64  # the edges of what lies over white
 
 
 def test_colors_and_opacity_are_the_annotation_s(tmp_path: Path) -> None:
@@ -114,7 +116,8 @@ def test_colors_and_opacity_are_the_annotation_s(tmp_path: Path) -> None:
 def test_a_highlight_lets_its_text_through(tmp_path: Path) -> None:
     picture = by_poppler(sealed(annotated("Highlight", {"QuadPoints": QUADS})), tmp_path)
     part = picture.crop((72 * PIXELS, (792 - 711) * PIXELS, 259 * PIXELS, (792 - 701) * PIXELS))
-    colors = {color for _, color in part.getcolors(100_000)}
+    counted: Any = part.getcolors(100_000)
+    colors = {color for _, color in counted}
     assert (0, 0, 0) in colors
     assert (255, 255, 0) in colors
 

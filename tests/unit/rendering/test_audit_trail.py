@@ -19,8 +19,9 @@ from services.rendering.jobs.paper import sheets
 from services.rendering.jobs.paper.qr_code import qr_code
 from services.rendering.jobs.paper.sheets import readable
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
-from services.rendering.protocol.messages import DutyStamped
+from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
+from services.rendering.protocol.messages import DutyStamped, SealedSummary
+from tests.support.judges.documents.pixels import pixel
 from tests.support.rendering import drawing
 from tests.support.rendering.drawing import saved
 from tests.support.rendering.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
@@ -121,7 +122,7 @@ def test_its_qr_code_is_drawn_as_the_library_makes_it(tmp_path: Path) -> None:
     picture = Image.open(tmp_path / "code.png").convert("L")
     side = picture.width / len(expected)
     found = [
-        [int(picture.getpixel((int((x + 0.5) * side), int((y + 0.5) * side))) < 128) for x in range(len(expected))]
+        [int(pixel(picture, (int((x + 0.5) * side), int((y + 0.5) * side))) < 128) for x in range(len(expected))]
         for y in range(len(expected))
     ]
     assert found == expected
@@ -359,7 +360,9 @@ def test_the_chain_is_what_the_contract_says() -> None:
 def test_a_hostile_name_says_nothing_in_another_ones_place(blobs: BlobStore, tmp_path: Path) -> None:
     """Its own line of the paper, no control or direction characters, cut off; what it looks like, it says as a name."""
     name = "Ana · IP 192.0.2.1\u202e\x07\u2066 by admin@example.com " + "x" * 5_000
-    changes = [{"what": f"values.Field {number}", "before": None, "after": name} for number in range(40)]
+    changes: list[dict[str, Any]] = [
+        {"what": f"values.Field {number}", "before": None, "after": name} for number in range(40)
+    ]
     changes.append({"what": ["no text"], "before": {"a": [1]}, "after": {}})
     lines = trail(
         [

@@ -1,6 +1,7 @@
 """Fillable forms inside an uploaded PDF become fields (peer facts 3.4)."""
 
 import io
+from typing import Any
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -18,11 +19,11 @@ from tests.support.files.pdf_files import field
 from tests.support.rendering.drawing import DOCUMENT, request, stored, text_in
 
 
-def take(*fields: Dictionary, **options) -> Prepared:
+def take(*fields: Dictionary, **options: Any) -> Prepared:
     return prepare(pdf_files.with_form(*fields), name="form", **options)
 
 
-def one(*fields: Dictionary):
+def one(*fields: Dictionary) -> Any:
     [found] = take(*fields).fields
     return found
 
@@ -52,29 +53,29 @@ def on(state: str) -> Dictionary:
          {"type": FieldType.MULTIPLE, "options": ["DE", "FR"]}),
     ],
 )  # fmt: skip
-def test_types_of_fields(given, expected):
+def test_types_of_fields(given: Any, expected: dict[str, Any]) -> None:
     found = one(given)
     for key, value in expected.items():
         assert getattr(found, key) == value
 
 
-def test_dates_are_known_by_their_script():
+def test_dates_are_known_by_their_script() -> None:
     script = Dictionary(S=Name.JavaScript, JS=String('AFDate_FormatEx("dd/mm/yyyy");'))
     found = one(field("Tx", "Born", AA=Dictionary(F=script)))
     assert (found.type, found.preferences["format"]) == (FieldType.DATE, "DD/MM/YYYY")
 
 
-def test_cells_have_their_width():
+def test_cells_have_their_width() -> None:
     found = one(field("Tx", "IBAN", (100, 600, 340, 620), Ff=1 << 24, MaxLen=24))
     assert found.areas[0].cell_w * 612 == pytest.approx(10)
 
 
-def test_a_text_has_room_for_a_line():
+def test_a_text_has_room_for_a_line() -> None:
     [area] = one(field("Tx", "A", (100, 600, 200, 603))).areas
     assert ((1 - area.y) * 792, area.h * 792) == (pytest.approx(605.5), pytest.approx(8))
 
 
-def test_a_comb_of_cells_that_hold_no_letter_is_a_text():
+def test_a_comb_of_cells_that_hold_no_letter_is_a_text() -> None:
     assert one(field("Tx", "A", (100, 600, 200, 620), Ff=1 << 24, MaxLen=100)).type is FieldType.TEXT
 
 
@@ -91,16 +92,16 @@ def test_a_comb_of_cells_that_hold_no_letter_is_a_text():
         Dictionary(T=String("no type"), Rect=Array([0, 0, 9, 9])),
     ],
 )
-def test_what_cannot_be_filled_in_makes_no_field(given):
+def test_what_cannot_be_filled_in_makes_no_field(given: Any) -> None:
     assert take(given).fields == []
 
 
-def test_an_empty_value_is_none():
+def test_an_empty_value_is_none() -> None:
     assert one(field("Tx", "A", V=String("  "))).name == "A"
     assert one(field("Btn", "A", V=Name.Off, AP=on("Yes"))).name == "A"
 
 
-def test_radio_buttons_are_one_field_with_an_area_for_each_option():
+def test_radio_buttons_are_one_field_with_an_area_for_each_option() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     parent = pdf.make_indirect(Dictionary(FT=Name.Btn, Ff=1 << 15, T=String("Pay"), Kids=Array([])))
@@ -115,7 +116,7 @@ def test_radio_buttons_are_one_field_with_an_area_for_each_option():
     assert [area.option for area in found.areas] == ["card", "cash"]
 
 
-def test_names_lead_through_the_tree():
+def test_names_lead_through_the_tree() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf, rotate=90)
     kid = pdf.make_indirect(Dictionary(Subtype=Name.Widget, T=String("name"), Rect=Array([100, 200, 150, 400])))
@@ -127,11 +128,11 @@ def test_names_lead_through_the_tree():
     assert (found.name, found.type, found.required) == ("buyer.name", FieldType.TEXT, True)
     area = found.areas[0]
     # The page is turned: 612 x 792 is seen as 792 x 612.
-    assert (area.w * 792, area.h * 612) == (pytest.approx(200), pytest.approx(50))
-    assert (area.x * 792, area.y * 612) == (pytest.approx(200), pytest.approx(100))
+    assert (area.w * 792, area.h * 612) == pytest.approx((200, 50))
+    assert (area.x * 792, area.y * 612) == pytest.approx((200, 100))
 
 
-def test_a_field_that_contains_itself_is_refused():
+def test_a_field_that_contains_itself_is_refused() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     node = pdf.make_indirect(Dictionary(FT=Name.Tx, T=String("a"), Subtype=Name.Widget, Rect=Array([0, 0, 9, 9])))
@@ -143,7 +144,7 @@ def test_a_field_that_contains_itself_is_refused():
         prepare(pdf_files.saved(pdf), name="form")
 
 
-def test_flatten_makes_the_form_part_of_the_page():
+def test_flatten_makes_the_form_part_of_the_page() -> None:
     given = field("Tx", "A", V=String("already here")), field("Tx", "B", (100, 500, 300, 520))
     prepared = take(*given, flatten=True)
     assert prepared.fields == []
@@ -163,7 +164,7 @@ def notices(prepared: Prepared) -> dict[str, str]:
     return {notice.code: notice.message for notice in prepared.report}
 
 
-def with_kids(names: list[str], on_page: list[int], **entries) -> bytes:
+def with_kids(names: list[str], on_page: list[int], **entries: Any) -> bytes:
     """A button with a widget for each name in ``/Kids``; the page lists them in the order ``on_page``, downwards."""
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
@@ -178,7 +179,7 @@ def with_kids(names: list[str], on_page: list[int], **entries) -> bytes:
     return pdf_files.saved(pdf)
 
 
-def test_labels_of_radio_buttons_follow_the_field_not_the_page():
+def test_labels_of_radio_buttons_follow_the_field_not_the_page() -> None:
     data = with_kids(["0", "1", "2"], [2, 0, 1], Ff=1 << 15, Opt=Array([String("A"), String("B"), String("C")]))
     [found] = prepare(data, name="form").fields
     assert [area.option for area in found.areas] == ["C", "A", "B"]
@@ -195,7 +196,7 @@ def test_labels_of_radio_buttons_follow_the_field_not_the_page():
         (["#ec#97#ac", "C#12"], 1 << 15, FieldType.RADIO, ["여", "C#12"]),
     ],
 )
-def test_buttons_with_several_places(names, flags, type_, options):
+def test_buttons_with_several_places(names: list[str], flags: int, type_: Any, options: Any) -> None:
     [found] = prepare(with_kids(names, list(range(len(names))), Ff=flags), name="form").fields
     assert (found.type, found.options, len(found.areas)) == (type_, options, len(names))
 
@@ -213,13 +214,13 @@ def test_buttons_with_several_places(names, flags, type_, options):
         ("AFNumber_Format(2, 0)", "no date"),
     ],
 )
-def test_formats_of_dates(script, expected):
+def test_formats_of_dates(script: str, expected: Any) -> None:
     found = one(field("Tx", "Born", AA=Dictionary(K=Dictionary(S=Name.JavaScript, JS=String(script)))))
     assert (found.type is FieldType.DATE) is (expected != "no date")
     assert found.preferences.get("format") == (None if expected == "no date" else expected)
 
 
-def test_what_the_form_says_of_all_fields_holds_for_each():
+def test_what_the_form_says_of_all_fields_holds_for_each() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A"), field("Tx", "B", (9, 9, 99, 29), Q=0)))) as pdf:
         pdf.Root.AcroForm.Q, pdf.Root.AcroForm.DA = 1, String("/Helv 14 Tf 0 g")
         first, second = prepare(pdf_files.saved(pdf), name="form").fields
@@ -227,7 +228,7 @@ def test_what_the_form_says_of_all_fields_holds_for_each():
     assert second.preferences == {"font_size": 14}
 
 
-def test_a_list_of_all_countries_is_a_choice():
+def test_a_list_of_all_countries_is_a_choice() -> None:
     options = Array([String(f"Country {number}") for number in range(250)])
     assert len(one(field("Ch", "Country", Ff=1 << 17, Opt=options)).options) == 250
 
@@ -235,7 +236,7 @@ def test_a_list_of_all_countries_is_a_choice():
 # What became of each field is told
 
 
-def test_each_field_is_accounted_for():
+def test_each_field_is_accounted_for() -> None:
     prepared = take(
         field("Tx", "Full name"),
         field("Tx", "Town", (100, 560, 300, 580)),
@@ -264,7 +265,7 @@ def test_each_field_is_accounted_for():
     assert [found.name for found in prepared.fields] == ["Full name", "Town", "Agreed", "Askew"]
 
 
-def test_a_long_list_is_cut_short():
+def test_a_long_list_is_cut_short() -> None:
     filled = [field("Tx", f"F{number}", V=String("x")) for number in range(50)]
     [kept] = take(*filled).report
     assert kept.message.startswith("The form fields “F0”, “F1”, ")
@@ -272,7 +273,7 @@ def test_a_long_list_is_cut_short():
     assert kept.page == 1
 
 
-def test_a_widget_that_is_upright_on_a_turned_page_is_not_askew():
+def test_a_widget_that_is_upright_on_a_turned_page_is_not_askew() -> None:
     data = pdf_files.with_form(field("Tx", "A", MK=Dictionary(R=90)), rotate=90)
     assert "form_field_turned" not in notices(prepare(data, name="form"))
 
@@ -288,7 +289,7 @@ def test_a_widget_that_is_upright_on_a_turned_page_is_not_askew():
         field("Ch", "A", Ff=1 << 21, Opt=Array([String("DE"), String("FR")]), V=Array([String("FR")])),
     ],
 )
-def test_what_holds_a_value_is_left_to_it(given):
+def test_what_holds_a_value_is_left_to_it(given: Any) -> None:
     prepared = take(given)
     assert prepared.fields == []
     assert list(notices(prepared)) == ["form_field_kept"]
@@ -301,7 +302,7 @@ def look(pdf: pikepdf.Pdf, content: bytes) -> pikepdf.Stream:
     return stream
 
 
-def test_a_choice_that_asks_to_choose_is_empty_and_its_request_goes_from_the_paper():
+def test_a_choice_that_asks_to_choose_is_empty_and_its_request_goes_from_the_paper() -> None:
     options = Array([Array([String("0"), String("Please select")]), String("DE")])
     with pikepdf.open(
         io.BytesIO(pdf_files.with_form(field("Ch", "Land", Ff=1 << 17, Opt=options, V=String("0"))))
@@ -321,7 +322,7 @@ def test_a_choice_that_asks_to_choose_is_empty_and_its_request_goes_from_the_pap
 # Odd trees
 
 
-def test_two_fields_of_one_name_are_one_unless_their_types_differ():
+def test_two_fields_of_one_name_are_one_unless_their_types_differ() -> None:
     prepared = take(
         field("Tx", "Name"), field("Tx", "Name", (100, 500, 300, 530)), field("Sig", "Name", (100, 400, 300, 430))
     )
@@ -331,7 +332,7 @@ def test_two_fields_of_one_name_are_one_unless_their_types_differ():
     ]
 
 
-def test_long_names_that_begin_alike_stay_apart():
+def test_long_names_that_begin_alike_stay_apart() -> None:
     path = "form[0].page[0].part[0]." * 20
     names = [
         found.name for found in take(field("Tx", f"{path}a"), field("Tx", f"{path}b", (100, 500, 300, 530))).fields
@@ -341,14 +342,14 @@ def test_long_names_that_begin_alike_stay_apart():
     assert all(name.startswith(path[:240]) for name in names)
 
 
-def test_a_widget_that_is_listed_twice_counts_once():
+def test_a_widget_that_is_listed_twice_counts_once() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         pdf.pages[0].obj.Annots.append(pdf.pages[0].obj.Annots[0])
         [found] = prepare(pdf_files.saved(pdf), name="form").fields
     assert len(found.areas) == 1
 
 
-def test_a_name_that_is_no_text_and_parents_that_lead_in_a_circle():
+def test_a_name_that_is_no_text_and_parents_that_lead_in_a_circle() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A"), field("Tx", "B", (9, 9, 99, 29))))) as pdf:
         one_, other = pdf.pages[0].obj.Annots
         one_.T, one_.TU = 42, Array([])
@@ -359,7 +360,7 @@ def test_a_name_that_is_no_text_and_parents_that_lead_in_a_circle():
     assert second.name.endswith("up.B")
 
 
-def test_widgets_that_no_form_lists_are_fields_as_well():
+def test_widgets_that_no_form_lists_are_fields_as_well() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         del pdf.Root.AcroForm
         with pytest.warns(pikepdf.exceptions.PageCopyWarning):
@@ -380,7 +381,7 @@ def xfa(pdf: pikepdf.Pdf, *, dynamic: bool) -> bytes:
     return pdf_files.saved(pdf)
 
 
-def test_xfa_goes_and_the_ordinary_fields_stay():
+def test_xfa_goes_and_the_ordinary_fields_stay() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         prepared = prepare(xfa(pdf, dynamic=False), name="form")
     assert [notice.code for notice in prepared.report] == ["xfa_removed", "form_fields_imported"]
@@ -400,7 +401,7 @@ def without_widgets(text: str, *packets: bytes) -> pikepdf.Pdf:
 REQUIRED = b"<config><acrobat7><dynamicRender>\n required</dynamicRender></acrobat7></config>"
 
 
-def test_a_dynamic_xfa_form_is_refused():
+def test_a_dynamic_xfa_form_is_refused() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         flagged = xfa(pdf, dynamic=True)
     configured = pdf_files.saved(without_widgets("Open me elsewhere", b"<template/>", REQUIRED))
@@ -410,12 +411,12 @@ def test_a_dynamic_xfa_form_is_refused():
             prepare(data, name="form")
 
 
-def test_an_xfa_form_that_was_printed_is_a_document():
+def test_an_xfa_form_that_was_printed_is_a_document() -> None:
     prepared = prepare(pdf_files.saved(without_widgets("Filled in", b"<template/>")), name="form")
     assert [notice.code for notice in prepared.report] == ["xfa_removed"]
 
 
-def test_the_xfa_part_of_a_signed_form_stays_and_is_told_of():
+def test_the_xfa_part_of_a_signed_form_stays_and_is_told_of() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         data = pdf_files.signed(xfa(pdf, dynamic=False))
     prepared = prepare(data, name="form")
@@ -453,7 +454,7 @@ READ = {
 CARD, CASH = (240, 440, 255, 455), (270, 440, 285, 455)
 
 
-def whole_form(**page) -> bytes:
+def whole_form(**page: Any) -> bytes:
     """One field of each kind, and one that somebody filled in."""
     script = Dictionary(S=Name.JavaScript, JS=String('AFDate_FormatEx("dd.mm.yyyy");'))
     given = [
@@ -479,7 +480,7 @@ def whole_form(**page) -> bytes:
     [{}, {"rotate": 90}, {"rotate": 180, "crop": (100, 380, 400, 640)}, {"rotate": 270, "user_unit": 2}],
     ids=str,
 )
-def test_what_is_filled_in_stands_where_the_form_had_it(page):
+def test_what_is_filled_in_stands_where_the_form_had_it(page: dict[str, Any]) -> None:
     prepared = prepare(whole_form(**page), name="form")
     assert {found.name for found in prepared.fields} == {*VALUES}
     items = []

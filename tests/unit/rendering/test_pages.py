@@ -1,6 +1,7 @@
 """Pages as pictures."""
 
 import io
+from typing import Any
 
 import pikepdf
 import pytest
@@ -29,7 +30,7 @@ def red(picture: Image.Image) -> tuple[int, int, int, int] | None:
 
 
 @pytest.mark.parametrize("name", [name for name, (make, _) in ODD.items() if make().startswith(b"%PDF")])
-def test_what_is_shown_is_what_will_be_sealed(name):
+def test_what_is_shown_is_what_will_be_sealed(name: str) -> None:
     """The picture is of the stored file; what sealing makes of that, without values, looks the same."""
     data = ODD[name][0]()
     stored_file = take(data).file
@@ -40,18 +41,18 @@ def test_what_is_shown_is_what_will_be_sealed(name):
 
 
 @pytest.mark.parametrize("width", [1, 333, 1400, 2000])
-def test_width_is_kept(width):
+def test_width_is_kept(width: int) -> None:
     assert drawn(pdf_files.document(""), width=width).width == width
 
 
-def test_a_turned_and_cropped_page_is_upright():
+def test_a_turned_and_cropped_page_is_upright() -> None:
     box = pdf_files.filled_rectangle(100, 200, 50, 20)
     picture = drawn(pdf_files.document(box, crop=(50, 100, 250, 300), rotate=90, user_unit=3))
     assert picture.size == (400, 400)
     assert red(picture) == pytest.approx((200, 100, 240, 200), abs=1)
 
 
-def test_second_page():
+def test_second_page() -> None:
     data = pdf_files.document("", pdf_files.filled_rectangle(0, 0, 612, 792))
     assert red(drawn(data)) is None
     assert red(drawn(data, page=2)) is not None
@@ -111,30 +112,31 @@ def light(data: bytes, width: int = 800) -> tuple[bytes, Image.Image]:
     return picture, Image.open(io.BytesIO(picture)).convert("RGB")
 
 
-def test_a_page_of_text_for_a_phone_weighs_little_and_looks_the_same():
+def test_a_page_of_text_for_a_phone_weighs_little_and_looks_the_same() -> None:
     """60 KB is the budget of a page of plain text at the width of a phone; the PNG of today has five times as much."""
     data = pdf_files.document(page_of_words())
     picture, shown = light(data)
     exact = drawn(data, width=800).convert("RGB")
     assert len(picture) < 60_000 < len(draw_page(data, 1, 800)) / 3
-    assert max(high for _, high in ImageChops.difference(shown, exact).getextrema()) <= 8
+    extremes: Any = ImageChops.difference(shown, exact).getextrema()
+    assert max(high for _, high in extremes) <= 8
     assert likeness(shown, exact) > 0.999
 
 
 @pytest.mark.parametrize("content", ["0.93 g 0 0 612 400 re f 0 g ", "0.2 0.43 0.71 rg 50 50 300 300 re f 0 g "])
-def test_areas_keep_their_very_colour(content):
+def test_areas_keep_their_very_colour(content: str) -> None:
     data = pdf_files.document(content + page_of_words())
     _, shown = light(data)
     assert ImageChops.difference(shown, drawn(data, width=800).convert("RGB")).getbbox() is None
 
 
-def test_few_colours_are_the_very_same():
+def test_few_colours_are_the_very_same() -> None:
     data = of_kind(FEW_COLOURS)
     assert light(data)[1].getcolors() == drawn(data, width=800).convert("RGB").getcolors()
 
 
 @pytest.mark.parametrize(("kind", "least"), [(GREY_SCAN, 0.975), (PHOTOGRAPH, 0.9)])
-def test_a_page_that_is_a_photograph_anyway_may_lose_what_nobody_sees(kind, least):
+def test_a_page_that_is_a_photograph_anyway_may_lose_what_nobody_sees(kind: str, least: float) -> None:
     data = of_kind(kind)
     picture, shown = light(data)
     exact = drawn(data, width=800).convert("RGB")
@@ -145,14 +147,14 @@ def test_a_page_that_is_a_photograph_anyway_may_lose_what_nobody_sees(kind, leas
     assert compared(shown, exact).share < 0.002
 
 
-def test_a_logo_makes_no_photograph_of_a_page():
+def test_a_logo_makes_no_photograph_of_a_page() -> None:
     with pikepdf.open(io.BytesIO(of_kind(PHOTOGRAPH))) as pdf:
         pdf.pages[0].obj.Contents = pdf.make_stream(b"q 90 0 0 90 20 690 cm /Picture Do Q " + page_of_words().encode())
         data = pdf_files.saved(pdf)
     assert light(data)[0][12:16] == b"VP8L"
 
 
-def test_boxes_of_fields_are_where_their_values_will_be():
+def test_boxes_of_fields_are_where_their_values_will_be() -> None:
     """On a turned and cropped page with a user unit, too: values are drawn into the frames."""
     pdf = blank_pdf()
     page = pdf.pages[0].obj
@@ -171,25 +173,25 @@ def test_boxes_of_fields_are_where_their_values_will_be():
     assert ImageChops.difference(plain, boxed).crop((230, 200, 400, 280)).getbbox() is not None
 
 
-def test_boxes_too_small_for_their_name_and_off_the_page_are_no_trouble():
+def test_boxes_too_small_for_their_name_and_off_the_page_are_no_trouble() -> None:
     odd = [(0.5, 0.5, 0.0, 0.0), (0.1, 0.1, -0.2, 0.1), (-1, -1, 0.1, 0.1), (0.9, 0.9, 5, 5), (0.1, 0.1, 0.002, 0.4)]
     boxes = [FieldBox(x=x, y=y, w=w, h=h, page=1, label="long name " * 10) for x, y, w, h in odd]
     assert Image.open(io.BytesIO(draw_page(pdf_files.document(""), 1, 300, boxes))).width == 300
 
 
 @pytest.mark.parametrize("page", [0, -1, 2])
-def test_pages_that_are_not_there(page):
+def test_pages_that_are_not_there(page: int) -> None:
     with pytest.raises(Refused, match=f"no page {page}; it has 1"):
         draw_page(pdf_files.document(""), page)
 
 
 @pytest.mark.parametrize("size", [(3, 14_400), (14_400, 3), (14_400, 14_400)])
-def test_pixels_are_limited(size):
+def test_pixels_are_limited(size: tuple[int, ...]) -> None:
     picture = drawn(pdf_files.document("", media=(0, 0, *size)), width=100_000)
     assert picture.width * picture.height <= MOST_PIXELS * 1.01
 
 
-def test_form_fields_are_seen_and_not_marked():
+def test_form_fields_are_seen_and_not_marked() -> None:
     empty = pdf_files.field("Tx", "Empty", (100, 600, 300, 630))
     with pikepdf.open(io.BytesIO(pdf_files.with_form(empty))) as pdf:
         blank = drawn(pdf_files.saved(pdf))
@@ -201,6 +203,6 @@ def test_form_fields_are_seen_and_not_marked():
         assert red(drawn(pdf_files.saved(pdf))) is not None
 
 
-def test_what_is_no_pdf_is_refused():
+def test_what_is_no_pdf_is_refused() -> None:
     with pytest.raises(Refused):
         draw_page(b"%PDF-1.7 nothing", 1)

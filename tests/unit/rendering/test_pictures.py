@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
@@ -11,9 +12,10 @@ from contracts.types import FieldType
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures.preparing import LONGEST_SIDE, prepare_image
 from tests.support.files import picture_files
+from tests.support.judges.documents.pixels import pixel
 
 
-def encoded(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
+def encoded(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     out = io.BytesIO()
     picture.save(out, kind, **options)
     return out.getvalue()
@@ -23,7 +25,7 @@ def decoded(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
-def scribble(mode: str = "RGB", paper="white", ink=(10, 20, 120), size=(400, 200)) -> Image.Image:
+def scribble(mode: str = "RGB", paper: Any = "white", ink: Any = (10, 20, 120), size: Any = (400, 200)) -> Image.Image:
     picture = Image.new(mode, size, paper)
     ImageDraw.Draw(picture).line((50, 150, 200, 40, 300, 160), fill=ink, width=5)
     return picture
@@ -42,18 +44,18 @@ def claimed(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
-def test_formats(kind):
+def test_formats(kind: str) -> None:
     result = decoded(prepare_image(encoded(scribble(), kind), FieldType.IMAGE))
     assert result.format == ("JPEG" if kind == "JPEG" else "PNG")
     assert result.size == (400, 200)
-    assert result.convert("L").getpixel((200, 41)) < 80
+    assert pixel(result.convert("L"), (200, 41)) < 80
 
 
-def test_photos_of_telephones_become_jpeg_and_stand_upright():
+def test_photos_of_telephones_become_jpeg_and_stand_upright() -> None:
     for data in (picture_files.heic(), picture_files.picture("AVIF", 6)):
         result = decoded(prepare_image(data, FieldType.IMAGE))
         assert (result.format, result.size) == ("JPEG", picture_files.SIZE)
-        red, green, _ = result.getpixel((2, 2))
+        red, green, _ = pixel(result, (2, 2))
         assert red > 180 > 80 > green
         assert not result.getexif()
 
@@ -75,30 +77,30 @@ def test_photos_of_telephones_become_jpeg_and_stand_upright():
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_what_is_no_picture_is_refused(data, sentence):
+def test_what_is_no_picture_is_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
         prepare_image(data, FieldType.IMAGE)
 
 
-def test_pictures_are_turned_upright():
+def test_pictures_are_turned_upright() -> None:
     upright = Image.new("RGB", (40, 20), "white")
     upright.paste("red", (0, 0, 10, 20))
     exif = Image.Exif()
     exif[0x0112] = 6  # Turn by 90 degrees clockwise to see it.
     result = decoded(prepare_image(encoded(upright, "JPEG", exif=exif, quality=95), FieldType.IMAGE))
     assert result.size == (20, 40)
-    red, green, _ = result.getpixel((10, 3))
+    red, green, _ = pixel(result, (10, 3))
     assert red > 200
     assert green < 60
     assert not result.getexif()
 
 
-def test_large_pictures_are_made_smaller():
+def test_large_pictures_are_made_smaller() -> None:
     result = decoded(prepare_image(encoded(Image.new("L", (6000, 3000), 128)), FieldType.IMAGE))
     assert result.size == (LONGEST_SIDE, LONGEST_SIDE // 2)
 
 
-def test_metadata_and_what_hangs_on_behind_go():
+def test_metadata_and_what_hangs_on_behind_go() -> None:
     data = encoded(scribble(), "JPEG", comment=b"secret place") + b"<script>alert(1)</script>"
     result = prepare_image(data, FieldType.IMAGE)
     assert b"secret" not in result
@@ -106,7 +108,7 @@ def test_metadata_and_what_hangs_on_behind_go():
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I", "I;16"])
-def test_modes(mode):
+def test_modes(mode: str) -> None:
     source = scribble("RGB", ink="black").convert("L")
     if mode.startswith("I"):
         deep = Image.new(mode, source.size)
@@ -116,11 +118,11 @@ def test_modes(mode):
         source = source.convert(mode)
     data = encoded(source, "TIFF" if mode in ("CMYK", "LA", "I", "I;16") else "PNG")
     result = decoded(prepare_image(data, FieldType.IMAGE)).convert("L")
-    assert result.getpixel((10, 10)) > 240
-    assert result.getpixel((125, 95)) < 20
+    assert pixel(result, (10, 10)) > 240
+    assert pixel(result, (125, 95)) < 20
 
 
-def test_only_the_first_frame_of_an_animation_counts():
+def test_only_the_first_frame_of_an_animation_counts() -> None:
     frames = [scribble(), scribble(paper="black")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert decoded(prepare_image(data, FieldType.IMAGE)).convert("L").getpixel((0, 0)) == 255
@@ -144,12 +146,12 @@ def test_only_the_first_frame_of_an_animation_counts():
     ],
     ids=["white", "black", "blue", "clear", "clear white", "white ink", "too faint", "a dot"],
 )
-def test_a_signature_without_a_stroke_is_refused(picture, field_type):
+def test_a_signature_without_a_stroke_is_refused(picture: Any, field_type: Any) -> None:
     with pytest.raises(Refused, match="signature is empty"):
         prepare_image(encoded(picture), field_type)
 
 
-def test_a_speck_is_no_signature():
+def test_a_speck_is_no_signature() -> None:
     picture = Image.new("RGB", (300, 100), "white")
     picture.paste("black", (50, 50, 52, 52))
     with pytest.raises(Refused, match="signature is empty"):
@@ -158,19 +160,20 @@ def test_a_speck_is_no_signature():
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 @pytest.mark.parametrize("paper", ["white", (235, 230, 220)])
-def test_paper_becomes_transparent_and_margins_go(kind, paper):
+def test_paper_becomes_transparent_and_margins_go(kind: str, paper: Any) -> None:
     result = decoded(prepare_image(encoded(scribble(paper=paper), kind), FieldType.SIGNATURE))
     assert (result.format, result.mode) == ("PNG", "RGBA")
     assert 245 <= result.width <= 264
     assert 115 <= result.height <= 136
     alpha = result.getchannel("A")
     assert alpha.getpixel((result.width // 2, result.height - 3)) == 0
-    drawn = [pixel for pixel in result.get_flattened_data() if pixel[3] > 200]
+    colors: Any = result.get_flattened_data()
+    drawn = [color for color in colors if color[3] > 200]
     assert len(drawn) > 1000
-    assert sum(pixel[2] for pixel in drawn) / len(drawn) > sum(pixel[0] for pixel in drawn) / len(drawn) + 30
+    assert sum(color[2] for color in drawn) / len(drawn) > sum(color[0] for color in drawn) / len(drawn) + 30
 
 
-def test_a_signature_looks_the_same_on_paper():
+def test_a_signature_looks_the_same_on_paper() -> None:
     source = scribble()
     result = decoded(prepare_image(encoded(source), FieldType.SIGNATURE))
     paper = Image.new("RGBA", result.size, "white")
@@ -181,7 +184,7 @@ def test_a_signature_looks_the_same_on_paper():
     assert again == pytest.approx(dark, rel=0.03)
 
 
-def test_a_drawn_signature_keeps_its_transparency():
+def test_a_drawn_signature_keeps_its_transparency() -> None:
     result = decoded(prepare_image(encoded(scribble("RGBA", (0, 0, 0, 0), (0, 0, 0, 255))), FieldType.INITIALS))
     assert result.getchannel("A").getextrema() == (0, 255)
-    assert result.getpixel((1, 1))[3] == 0
+    assert pixel(result, (1, 1))[3] == 0

@@ -258,7 +258,7 @@ def test_a_caller_has_a_share_of_the_children_and_others_do_not_stand_in_their_l
     turns.give_back(begin(turns, None))  # work without a caller has no share
     for number in range(5):
         turns.give_back(begun[-1] if begun else first)
-        wait_until(lambda number=number: len(begun) == number + 1, what="the next of the line")  # type: ignore[misc]
+        wait_until(lambda number=number: len(begun) == number + 1, what="the next of the line")
     for line in lines:
         line.join()
     assert turns.waiting == 0
@@ -329,7 +329,7 @@ def test_the_next_child_is_for_whoever_has_fewest_jobs_then_for_who_came_first()
     lines = [stand_in_line(turns, caller, begun) for caller in ("a", "b", "c", None)]
     for number in range(1, 5):
         turns.give_back([*first, *begun][number - 1])
-        wait_until(lambda number=number: len(begun) == number, what="the next of the line")  # type: ignore[misc]
+        wait_until(lambda number=number: len(begun) == number, what="the next of the line")
     for line in lines:
         line.join()
     assert [turn.caller for turn in begun] == ["c", "a", "b", None]

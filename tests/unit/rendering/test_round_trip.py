@@ -37,7 +37,7 @@ SCRIPTS = (
 )
 WORDS = st.one_of(
     *(st.text(st.sampled_from(letters), max_size=20) for letters in SCRIPTS),
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=4).flatmap(
     lambda parts: st.sampled_from([" ", "", "\n"]).map(lambda between: between.join(parts))

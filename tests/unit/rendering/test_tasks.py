@@ -88,7 +88,9 @@ def test_what_may_not_be_added_to_is_refused_now() -> None:
 def test_a_certified_form_is_tried_out_in_its_own_fields(rectangle: tuple[int, ...]) -> None:
     """As far as there is room for a word."""
     result, _ = prepare(signed(with_form(field("Tx", "Name", rectangle)), certified=2))
-    (place,) = result.pages[0].places
+    places = result.pages[0].places
+    assert places is not None
+    (place,) = places
     assert place.x == pytest.approx(100 / 612)
     assert "form_only" in codes(result)
 

@@ -9,6 +9,7 @@ from PIL import Image
 from contracts.rpc.rendering import THUMBNAIL_BYTES
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.thumbnails import draw_thumbnail
+from tests.support.judges.documents.pixels import pixel
 from tests.support.rendering.sealing import contract_pdf
 
 
@@ -35,7 +36,7 @@ def test_it_shows_the_first_page_in_few_colours() -> None:
     red_first.save(out, "PDF", save_all=True, append_images=[Image.new("RGB", (300, 400), "blue")])
     picture = opened(draw_thumbnail(out.getvalue()))
     assert (picture.width, picture.height) == (240, 320)
-    red, green, blue = picture.convert("RGB").getpixel((120, 160))  # type: ignore[misc]
+    red, green, blue = pixel(picture.convert("RGB"), (120, 160))
     assert (red > 240, green < 15, blue < 15) == (True, True, True)
     text = opened(draw_thumbnail(contract_pdf(1)))
     assert 1 < len(text.getcolors() or []) <= 16
@@ -54,7 +55,7 @@ def test_what_is_longer_is_cut_at_the_foot() -> None:
     picture = opened(draw_thumbnail(picture_pdf(long))).convert("RGB")
     assert (picture.width, picture.height) == (240, 400)
     assert picture.getpixel((120, 390)) == (255, 255, 255)
-    red, green, blue = picture.getpixel((120, 100))  # type: ignore[misc]
+    red, green, blue = pixel(picture, (120, 100))
     assert (red < 10, green > 100, blue < 10) == (True, True, True)
 
 

@@ -435,8 +435,9 @@ def test_the_same_call_twice_differs_in_new_uuids_and_in_nothing_else() -> None:
 
     def told(definition: Definition) -> str:
         text = json.dumps([entry.model_dump(mode="json") for entry in (*definition.parties, *definition.fields)])
-        for number, entry in enumerate((*definition.parties, *definition.fields)):
-            text = text.replace(entry.uuid, f"uuid {number}")
+        uuids = [party.uuid for party in definition.parties] + [field.uuid for field in definition.fields]
+        for number, known in enumerate(uuids):
+            text = text.replace(known, f"uuid {number}")
         return text
 
     first, second = (made(document(0, explicit, tags)) for _ in range(2))

@@ -21,7 +21,7 @@ def placed(**area: Any) -> tuple[Area | None, list[dict[str, str]]]:
 
 
 def box(area: Area | None) -> tuple[float, float, float, float] | None:
-    return area and (area.x, area.y, area.w, area.h)
+    return (area.x, area.y, area.w, area.h) if area else None
 
 
 @pytest.mark.parametrize(

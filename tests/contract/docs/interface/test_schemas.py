@@ -85,7 +85,11 @@ def test_everything_is_recorded() -> None:
 
 
 def test_the_comparison_sees_what_breaks() -> None:
-    old = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": ["x", "y"]}}, "required": ["a"]}
+    old: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"enum": ["x", "y"]}},
+        "required": ["a"],
+    }
     grown = {**old, "properties": {**old["properties"], "c": {"type": "integer"}}}
     assert breaks(old, grown, old, grown, "") == []
     for worse in (

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now
@@ -60,10 +61,10 @@ def test_only_an_admin_s_key_is_one_s_and_no_first_key_ever(database: Database) 
     with pytest.raises(ServiceError, match=r"no admin has the address bob@example.com; there are: ana@example.com"):
         made(database, "bob@example.com")
 
-    def mark(session: object) -> None:
+    def mark(session: Session) -> None:
         """What no way leads to: the column is set of a first key."""
-        key_rows.note_use(session, RING.hash(first), now(), now())  # type: ignore[arg-type]
-        session.query(ApiKeyRow).update({"operator": True})  # type: ignore[attr-defined]
+        key_rows.note_use(session, RING.hash(first), now(), now())
+        session.query(ApiKeyRow).update({"operator": True})
 
     database.write(mark)
     with pytest.raises(ServiceError):

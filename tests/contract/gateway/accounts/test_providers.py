@@ -306,7 +306,7 @@ def test_a_wish_for_stamps_is_an_order_with_the_account_s_defaults(gateway: Gate
     order = DutystampOrder(**sent)
     assert (order.provider, order.code_document, order.targets) == ("backend.example.com", "4b", ["documents"])
     assert (order.on_failure, order.wait_seconds, order.positions) == ("hold", 300, [])
-    wish = {
+    wish: dict[str, Any] = {
         "enabled": True,
         "targets": ["documents", "combined"],
         "document_type": "3",

@@ -1,7 +1,7 @@
 """Users and their keys: the rules, on real databases."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -145,10 +145,11 @@ def test_adding_an_archived_address_restores_the_user_with_new_values_and_a_new_
 def test_the_last_admin_stays(database: Database) -> None:
     admin, _ = add(database, "admin@example.com")
     add(database, "editor@example.com", Role.EDITOR)
-    for use_case in (
+    use_cases: tuple[Callable[[], object], ...] = (
         lambda: database.write(commands.archive_user, admin["id"], 0, LATER),
         lambda: database.write(commands.update_user, admin["id"], {"role": "viewer", "first_name": "X"}, LATER),
-    ):
+    )
+    for use_case in use_cases:
         with pytest.raises(ServiceError) as refused:
             use_case()
         assert refused.value.code == "invalid"

@@ -193,7 +193,7 @@ def test_a_record_is_changed_if_it_is_the_one_that_was_read(
 ) -> None:
     """The service is told which state was compared: it can see what happens between that and the change."""
     answered.answers |= RESULTS
-    body = {} if method == "DELETE" else {"json": {}}
+    body: dict[str, Any] = {} if method == "DELETE" else {"json": {}}
     tag = gateway.call("GET", path).headers["ETag"]
     for known in (tag, f'"other", {tag}', tag.removeprefix("W/")):
         assert gateway.call(method, path, headers={"If-Match": known}, **body).status_code == 200
@@ -215,7 +215,7 @@ def test_a_refused_precondition_leaves_the_key_and_a_repetition_gets_the_first_a
     """After its effect the record is another one; a request that is sent again is no change of that."""
     answered.answers["templates.update"] = TEMPLATE
     once = {"Idempotency-Key": "if-match-1"}
-    body = {"json": {"name": "B"}}
+    body: dict[str, Any] = {"json": {"name": "B"}}
     assert gateway.call("PUT", "/templates/7", headers={**once, "If-Match": '"old"'}, **body).status_code == 412
     tag = gateway.call("GET", "/templates/7").headers["ETag"]
     first = gateway.call("PUT", "/templates/7", headers={**once, "If-Match": tag}, **body)

@@ -6,6 +6,7 @@ import socket
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -167,10 +168,11 @@ def test_font_sizes_are_any_numbers_in_and_out(gateway: RunningGateway, services
     told = gateway.log.read_text().count("answer.not_as_promised")
     assert gateway.call("GET", "/templates/7").json()["fields"][0]["preferences"] == {"font_size": 10.5}
     assert gateway.log.read_text().count("answer.not_as_promised") == told
-    sent = {"fields": [{"name": "Amount", "preferences": {"font_size": 10.5}}]}
+    preferences: dict[str, Any] = {"font_size": 10.5}
+    sent = {"fields": [{"name": "Amount", "preferences": preferences}]}
     assert gateway.call("PUT", "/templates/7", json=sent).status_code == 200
     for size in (3.9, 144.5, "large"):
-        sent["fields"][0]["preferences"]["font_size"] = size
+        preferences["font_size"] = size
         assert gateway.call("PUT", "/templates/7", json=sent).status_code == 422
 
 

@@ -108,7 +108,7 @@ def run(provider: CscProvider, objects: list[object]) -> None:
     provider.sign(credential, answer, (bytes(32),), mechanism, idempotency_key="k")
 
 
-MODES = {
+MODES: dict[str, dict[str, Any]] = {
     "implicit": {"auth": {"mode": "implicit"}},
     "pin": {
         "auth": {

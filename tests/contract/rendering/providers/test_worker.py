@@ -65,7 +65,8 @@ class Scripted:
     """A worker that gives out what it is told to, and keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.status, self.headers, self.body, self.hold = 200, {}, b"{}", 0.0
+        self.status, self.body, self.hold = 200, b"{}", 0.0
+        self.headers: dict[str, str] = {}
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
@@ -426,6 +427,7 @@ def test_the_reference_worker_never_signs_twice(tmp_path: Path) -> None:
     digests = (sha256(b"one").digest(),)
 
     def refusal(**changed: Any) -> str:
+        assert isinstance(credential, Credential)
         given = {"digests": digests, "grant": grant, "key": "job-1", **changed}
         with pytest.raises(ProviderFailed) as failed:
             one.sign(credential, given["grant"], given["digests"], ECDSA, idempotency_key=given["key"])

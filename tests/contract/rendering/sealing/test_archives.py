@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.orm import Session
 
 from contracts.envelope import Envelope
 from contracts.events import (
@@ -32,6 +33,7 @@ from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop
 from tests.contract.conftest import on
+from tests.support.present import present
 from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, work_on
 from tests.support.rendering.sealing import pdf_text, seal_request
 from tests.support.servers.providers.tsa import Authority, authority
@@ -323,11 +325,13 @@ def test_of_two_attempts_at_once_the_first_counts(
     outcomes = [work.attempt(row) for row in stale]
     renew(database, work)
     first = {event.document: event.file for event in archived_events(database)}
+
+    def again(session: Session, number: int, outcome: Done) -> None:
+        present(outcome.record)(session, session.get(ArchivedFile, number))
+
     for row, outcome in zip(stale, outcomes, strict=True):
         assert isinstance(outcome, Done)
-        database.write(
-            lambda session, row=row, outcome=outcome: outcome.record(session, session.get(ArchivedFile, row.id))
-        )
+        database.write(again, row.id, outcome)
     assert {event.document: event.file for event in archived_events(database)} == first
     assert {row.document: row.file and row.file["sha256"] for row in rows(database)} == {
         document: file.sha256 for document, file in first.items()
@@ -376,8 +380,8 @@ def test_what_was_sealed_before_gets_archive_time_stamps_when_it_is_asked_for(
     renew(database, ArchiveWork(own, blobs, database, made.archiver))
     events = {event.document: event for event in archived_events(database)}
     assert {name: event.version for name, event in events.items()} == {"d0": 1, "": 1}
-    for name, event in events.items():
-        data = blobs.get(event.file)
+    for name, archived in events.items():
+        data = blobs.get(archived.file)
         assert data.startswith(blobs.get(files[name]))
         assert_level(data, made, tsa, stamps=1)
     database.write(commands.erase, envelope.model_copy(update={"id": uuid7()}), Erased(submission_id=7), now())

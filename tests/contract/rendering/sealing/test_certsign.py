@@ -31,6 +31,8 @@ from services.rendering.storage import certsigning
 from tests.contract.conftest import on
 from tests.support.files.pdf_files import document, line
 from tests.support.material.stated import changed, confirmed
+from tests.support.noting import noting
+from tests.support.present import present
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
@@ -59,7 +61,7 @@ def prepared_files(tmp_path: Path) -> list[str]:
 def test_every_document_is_signed_by_the_provider_and_the_trail_by_us(suite: Suite, kind: Any, tmp_path: Path) -> None:
     suite.key.own = identity("Meier GmbH Seal", kind)
     asked(suite, contract_pdf(3), document(line("annex")))
-    assert suite.database.read(queries.job, "seal-1").state == domain.WAITING  # type: ignore[union-attr]
+    assert present(suite.database.read(queries.job, "seal-1")).state == domain.WAITING
     suite.run()
     sealed = suite.sealed()
     assert (sealed.pades_level, sealed.report) == ("B-B", [])
@@ -481,7 +483,7 @@ def test_many_submissions_have_the_same_chain_checked_once_each_for_its_own_anch
 ) -> None:
     renderer, checked = suite.workshop.renderer, list[Any]()
     really = renderer.check_chain
-    monkeypatch.setattr(renderer, "check_chain", lambda *given: [checked.append(given), really(*given)][1])
+    monkeypatch.setattr(renderer, "check_chain", noting(checked, really))
     for number in range(3):
         asked(suite, seal_id=f"seal-{number + 1}")
         suite.run()

@@ -12,6 +12,7 @@ from deploy.providers.faults import Fault
 from services.rendering.providers.opening import Providers
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import confirmations
+from tests.chaos.lost_answers import LOST
 from tests.support.rendering.providers.confirming import ConfirmSuite
 from tests.support.rendering.providers.provider_suite import KILLED
 from tests.support.rendering.seal_jobs import blobs, database, keys, settings, workshop
@@ -27,7 +28,7 @@ def test_one_signature_of_each_signer_counts_whatever_is_killed_or_lost(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path, credential: str
 ) -> None:
     suite = ConfirmSuite(database, blobs, workshop, settings(keys), Providers(Outbound(LOOPBACK)).open)
-    with csc_provider.running(tmp_path / "csc", Fault("lost", rate=confirmations.LOST)) as provider:
+    with csc_provider.running(tmp_path / "csc", Fault("lost", rate=LOST)) as provider:
         for number in range(2):
             order = confirmations.order_at(provider, credential)
             request, counting, _ = confirmations.walk(suite, provider, order, number, random.Random(number))

@@ -155,9 +155,9 @@ def test_a_provider_that_sealed_documents_comes_with_its_chain(
     leaf = provider("A provider").encoded[0]
     assert base64.b64decode(signed.made[chain]).startswith(ssl.DER_cert_to_PEM_cert(leaf).encode())
     assert chain in told["members"]
-    for path, data in signed.made.items():
+    for path, encoded in signed.made.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_bytes(base64.b64decode(data))
+        (tmp_path / path).write_bytes(base64.b64decode(encoded))
     told["sealed_at"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for (path, data), certificate in zip(files.items(), (leaf, identity("rsa-3072").encoded[0]), strict=True):
         (tmp_path / path).parent.mkdir(exist_ok=True)

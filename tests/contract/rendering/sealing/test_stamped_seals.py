@@ -139,8 +139,8 @@ def test_documents_are_stamped_after_they_are_sealed_and_the_trail_states_both(
     swept(suite, monkeypatch)
     assert files(tmp_path, "kept-") == []
     assert count(suite.database, StampedSeal) == 0
-    for one in (*(each.file for each in sealed.documents), sealed.audit_trail):
-        assert suite.blobs.get(one)
+    for file in (*(each.file for each in sealed.documents), sealed.audit_trail):
+        assert suite.blobs.get(file)
 
 
 def test_provider_seal_then_stamp(suite: Suite, issuer: StampIssuer, tmp_path: Path) -> None:
@@ -407,7 +407,8 @@ def stamp_in(data: bytes) -> tuple[int, list[float]]:
         look = pdf.Root.AcroForm.Fields[-1]
         pages = [page for page in pdf.pages if look.objgen in [one.objgen for one in page.get("/Annots", [])]]
         assert len(pages) == 1
-        return pages[0].index + 1, [float(corner) for corner in look.Rect]
+        page: Any = pages[0]
+        return page.index + 1, [float(corner) for corner in look.Rect]
 
 
 def test_a_stamp_lies_where_it_was_ordered(suite: Suite, issuer: StampIssuer) -> None:

@@ -30,6 +30,7 @@ from services.rendering.sealing.statements import StatementWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop
 from tests.support.material.stated import changed, confirmed, of, stated
+from tests.support.present import present
 from tests.support.rendering.drawing import area, field_value
 from tests.support.rendering.seal_jobs import (
     attempt,
@@ -95,7 +96,8 @@ def signing(database: Database, work: StatementWork) -> None:
 
 
 def row(database: Database) -> StatementRow:
-    return database.read(lambda session: session.scalars(sa.select(StatementRow).order_by(StatementRow.id)).first())
+    first = sa.select(StatementRow).order_by(StatementRow.id)
+    return present(database.read(lambda session: session.scalars(first).first()))
 
 
 def signed(database: Database) -> StatementSigned:
@@ -125,7 +127,17 @@ def test_openssl_calls_a_kept_statement_valid(
     content.write_bytes(bytes_)
     signature.write_bytes(blobs.get(kept.signed.signature))
     root.write_bytes(workshop.identity.chain[-1].public_bytes(serialization.Encoding.PEM))
-    verify = ("cms", "-verify", "-binary", "-inform", "DER", "-in", signature, "-content", content)
+    verify: tuple[str | Path, ...] = (
+        "cms",
+        "-verify",
+        "-binary",
+        "-inform",
+        "DER",
+        "-in",
+        signature,
+        "-content",
+        content,
+    )
     verify += ("-CAfile", root, "-purpose", "any", "-cades", "-out", tmp_path / "out")
     assert "CAdES Verification successful" in openssl(*verify).stderr
     content.write_bytes(bytes_.replace(b'"submitter":1', b'"submitter":2'))

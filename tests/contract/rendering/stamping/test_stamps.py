@@ -24,13 +24,12 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import PageRequest
 from deploy.providers.stamp_issuer import PASSWORD, StampIssuer
 from services.rendering import commands
-from services.rendering.jobs.stamping import checking
 from services.rendering.models import DutyStamp, StampAccount, StampSerial, StatementsSince
 from services.rendering.providers import breaker
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import loops, orders, serials, stages, steps
 from services.rendering.stamping.stages import Stage
-from tests.support.rendering.providers.stamp_orders import HERE, Office, issuer, settings, stamp_keys
+from tests.support.rendering.providers.stamp_orders import HERE, Office, checked_here, issuer, settings, stamp_keys
 from tests.support.rendering.seal_jobs import blobs, database, keys, told, workshop
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until
@@ -275,7 +274,7 @@ def test_nobody_is_told_a_secret(office: Office, issuer: StampIssuer) -> None:
         lambda session: [
             str(row)
             for table in (DutyStamp, StampAccount, StampSerial)
-            for row in session.execute(sa.select(table.__table__)).all()  # type: ignore[attr-defined]
+            for row in session.execute(sa.select(table.__table__)).all()
         ]
     )
     assert everything
@@ -443,7 +442,8 @@ def test_an_attempt_that_was_stopped_before_its_call_does_not_undo_what_another_
     """Its lease ran out, another one looked for a purchase, found none, bought, and is placing: then it went on with its call."""
     office.order(office.planned(office.file()))
     other = Office(office.database, office.blobs, office.own, content=office.content)
-    honest, stopped = issuer.answer, []
+    honest = issuer.answer
+    stopped: list[Any] = []
 
     def answer(method: str, url: str, *more: Any) -> Any:
         if url == "/chanel/stampv2" and not stopped:
@@ -455,7 +455,7 @@ def test_an_attempt_that_was_stopped_before_its_call_does_not_undo_what_another_
             assert other.row.stage == Stage.PLACING
         return honest(method, url, *more)
 
-    issuer.answer = answer  # type: ignore[method-assign]
+    issuer.answer = answer  # type: ignore[assignment]
     office.run()
     assert stopped
     assert (office.row.state, office.row.stage, office.row.serial) == ("due", Stage.PLACING, "CS00001001")
@@ -531,8 +531,8 @@ def test_a_provider_that_hangs_delays_no_other_one(
     quick = Office(database, blobs, own, content=other.settings())
     let_go = threading.Event()
     honest = issuer.answer
-    issuer.answer = lambda *arguments: (let_go.wait(60), honest(*arguments))[1]  # type: ignore[method-assign, assignment]
-    every = loops.loops(own, database, blobs, HERE, checking.check_stamped, orders.tell, list)
+    issuer.answer = lambda *arguments: (let_go.wait(60), honest(*arguments))[1]  # type: ignore[method-assign]
+    every = loops.loops(own, database, blobs, HERE, checked_here, orders.tell, list)
     try:
         with running(*every[:1]), ending(let_go.set):
             slow.order(*(slow.planned(slow.file(), document=number) for number in range(3)))

@@ -35,7 +35,7 @@ def worker() -> Iterator[StampWorkerServer]:
 
 @pytest.fixture
 def office(database: Database, blobs: BlobStore, tmp_path: Path, worker: StampWorkerServer) -> Office:
-    def check(sealed: bytes, stamped: bytes, serial: str, *_: Any) -> None:
+    def check(sealed: bytes, stamped: bytes, serial: str, *_: Any, **__: Any) -> None:
         """This worker's stamp is no signature."""
         if stamped != sealed + MARK + serial.encode():
             raise JobRefused("check_stamp", "no receipt")

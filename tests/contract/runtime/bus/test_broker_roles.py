@@ -70,7 +70,7 @@ class Credential:
         try:
             attempt(channel)
         except ChannelClosedByBroker as closed:
-            return closed.reply_code == 403
+            return bool(closed.reply_code == 403)
         channel.close()
         return False
 

@@ -3,6 +3,7 @@ its own or of the owner of the events, an owner that was away. The broker itself
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -262,7 +263,7 @@ def test_an_owner_that_tells_nothing_is_asked_less_often(
 ) -> None:
     """Of sixty looks, every fifth second, while nothing is told; and what ends that."""
     moment = 1000.0
-    monkeypatch.setattr(catching_up.time, "monotonic", lambda: moment)
+    monkeypatch.setattr(time, "monotonic", lambda: moment)
     loop = CatchingUp("webhooks", consumer.database, consumer, consumer, SUBSCRIPTIONS, timedelta(seconds=5))  # type: ignore[arg-type]
 
     def asked_in(looks: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.envelope import Envelope
 from contracts.events import ADMINS_CHANGED, Admins, Event
@@ -72,9 +73,8 @@ def test_it_is_noted_and_the_second_time_changes_nothing(served: Any, method: st
 def contents(database: Database) -> dict[str, list[Any]]:
     """Every row of every table."""
     names = sa.inspect(database.engine).get_table_names()
-    return {
-        name: database.read(
-            lambda session, name=name: [tuple(row) for row in session.execute(sa.text(f"SELECT * FROM {name}"))]
-        )  # type: ignore[misc]
-        for name in names
-    }
+    return {name: database.read(_rows, sa.text(f"SELECT * FROM {name}")) for name in names}
+
+
+def _rows(session: Session, query: sa.TextClause) -> list[Any]:
+    return [tuple(row) for row in session.execute(query)]

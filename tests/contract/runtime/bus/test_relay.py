@@ -17,11 +17,13 @@ from contracts.runtime.bus.broker import BLOCKED
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.bus.publisher import CONFIRMED, UNKNOWN, UNROUTED, Message, Publisher
 from contracts.runtime.bus.relay import Relay
+from contracts.runtime.clock import now
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import PrivateBroker
 from tests.contract.conftest import on
+from tests.support.noting import noting
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
 from tests.support.services.suite import wait_until
@@ -102,7 +104,7 @@ def test_an_empty_outbox_is_read_again_when_the_database_has_changed(
     """PostgreSQL does not say whether it has."""
     looks: list[Any] = []
     waiting = relay._waiting
-    monkeypatch.setattr(relay, "_waiting", lambda *look: looks.append(look) or waiting(*look))
+    monkeypatch.setattr(relay, "_waiting", noting(looks, waiting))
     outgoing = Publisher(site.broker.amqp_url, name="relay").start()
     wait_until(lambda: outgoing.connected, what="the connection")
     loop = Relay("specimen", site.database, outgoing)
@@ -221,7 +223,7 @@ def test_a_relay_that_slept_beyond_its_lease_asks_again(site: Site, monkeypatch:
         site.emit(key)
         other.turn() if key == "b" else one.turn()
         assert site.waiting() == (key == "b")
-    later = relay.now() + relay.LEASE * 2
+    later = now() + relay.LEASE * 2
     monkeypatch.setattr(relay, "now", lambda: later)
     monkeypatch.setattr(relay, "without_leaps", lambda _: later)
     other.turn()

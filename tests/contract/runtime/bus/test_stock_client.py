@@ -39,7 +39,7 @@ READS: tuple[tuple[Rpc[Any, Any], Any], ...] = (
     (notifications.LIST, notifications.ListMails()),
     (webhooks.LIST, webhooks.ListWebhooks(actor=ADMIN)),
 )
-REFUSED = (
+REFUSED: tuple[tuple[Rpc[Any, Any], Any], ...] = (
     (templates.GET, templates.GetTemplate(actor=ADMIN, id=404)),
     (webhooks.GET, webhooks.GetWebhook(actor=ADMIN, id=404)),
 )
@@ -103,7 +103,9 @@ def test_it_gets_the_answers_that_we_get(url: str) -> None:
 
 def test_it_reaches_every_call(url: str) -> None:
     """Without arguments: most say which one is missing, and none is unknown or breaks."""
-    calls = sorted((rpc.service, rpc.method, {}) for rpc in REGISTRY.values() if rpc.service in health.SERVICES)
+    calls: list[tuple[str, str, dict[str, Any]]] = sorted(
+        (rpc.service, rpc.method, {}) for rpc in REGISTRY.values() if rpc.service in health.SERVICES
+    )
     assert len(calls) > 100
     odd = [
         (service, method, said)

@@ -36,6 +36,7 @@ from contracts.runtime.data.database import (
     normalised,
 )
 from deploy.services import SERVICES
+from tests.support.noting import noting
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.migrated import migrated
 from tests.support.services.specimens import contract
@@ -69,7 +70,7 @@ def database(database_url: str) -> Iterator[Database]:
     made.dispose()
 
 
-def add(session: Session, name: str, **more: Any) -> int:
+def add(session: Session, /, name: str, **more: Any) -> int:
     thing = Thing(name=name, **more)
     session.add(thing)
     session.flush()
@@ -124,14 +125,14 @@ def test_times_are_utc_and_aware(database: Database) -> None:
 )
 @pytest.mark.parametrize("place", ["text", "json", "json key", "deep json"])
 def test_text_that_postgresql_refuses_is_refused_everywhere(database: Database, bad: str, place: str) -> None:
-    row = {
+    rows: dict[str, dict[str, Any]] = {
         "text": {"name": bad},
         "json": {"name": "x", "facts": bad},
         "json key": {"name": "x", "facts": {bad: 1}},
         "deep json": {"name": "x", "facts": [{"a": ["fine", bad]}]},
-    }[place]
+    }
     with pytest.raises(ServiceError) as refused:
-        database.write(add, **row)
+        database.write(add, **rows[place])
     assert refused.value.status == 422
     assert database.read(names) == []
 
@@ -156,7 +157,7 @@ def test_other_text_comes_back_as_it_was(database: Database, text: str) -> None:
 
 
 def test_json_keeps_its_types(database: Database) -> None:
-    facts = {"int": 2**53, "float": 1.5, "true": True, "none": None, "list": [1, "1"], "": {}}
+    facts: dict[str, Any] = {"int": 2**53, "float": 1.5, "true": True, "none": None, "list": [1, "1"], "": {}}
     identifier = database.write(add, "typed", facts=facts)
     assert database.read(lambda session: session.get_one(Thing, identifier).facts) == facts
 
@@ -211,7 +212,7 @@ def test_whoever_waits_is_told_cheaply_whether_anything_was_committed(database: 
         session.add(Thing(name=name))
 
     def undone(session: Session) -> None:
-        session.execute(Thing.__table__.insert().values(name="undone"))
+        session.execute(sa.insert(Thing).values(name="undone"))
         session.rollback()
 
     if not database.sqlite:
@@ -237,7 +238,7 @@ def test_what_nobody_waits_for_is_no_change(database: Database) -> None:
     """It is there for everybody, and another process counts it."""
 
     def add(session: Session, name: str) -> None:
-        session.execute(Thing.__table__.insert().values(name=name))
+        session.execute(sa.insert(Thing).values(name=name))
 
     def names(session: Session) -> list[str]:
         return list(session.scalars(sa.select(Thing.name).order_by(Thing.name)))
@@ -274,7 +275,7 @@ def test_a_heartbeat_waits_its_turn_and_says_when_there_is_none(database: Databa
 
 
 def _be_alive(session: Session) -> None:
-    session.execute(Thing.__table__.insert().values(name="alive"))
+    session.execute(sa.insert(Thing).values(name="alive"))
 
 
 def test_a_heartbeat_that_waits_for_a_locked_file_holds_back_no_look(
@@ -487,9 +488,9 @@ def test_a_connection_that_has_rested_is_asked_before_it_is_used(
 ) -> None:
     """A write does not notice that all of them were cut while they rested; those that were just used are not asked."""
     database = Database(postgres.new_database(), pool_size=3)
-    asked = []
+    asked: list[Any] = []
     ping = database.engine.dialect.do_ping
-    monkeypatch.setattr(database.engine.dialect, "do_ping", lambda connection: asked.append(1) or ping(connection))
+    monkeypatch.setattr(database.engine.dialect, "do_ping", noting(asked, ping))
     monkeypatch.setattr(connecting, "_RESTED", 3600.0)
     for _ in range(3):
         database.ping()
@@ -525,8 +526,8 @@ def test_other_databases(url: str) -> None:
 def test_a_commit_waits_for_the_disk_unless_it_may_be_lost(database: Database) -> None:
     def waits(session: Session) -> bool:
         if database.sqlite:
-            return session.scalar(sa.text("PRAGMA synchronous")) == 2  # FULL
-        return session.scalar(sa.text("SHOW synchronous_commit")) == "on"
+            return bool(session.scalar(sa.text("PRAGMA synchronous")) == 2)  # FULL
+        return bool(session.scalar(sa.text("SHOW synchronous_commit")) == "on")
 
     def added(session: Session, name: str) -> bool:
         add(session, name)

@@ -136,7 +136,7 @@ def fill(database: Database) -> None:
     def insert(session: Any) -> None:
         for model, rows in ((TemplateRow, TEMPLATES), (SubmissionRow, SUBMISSIONS), (SubmitterRow, SUBMITTERS)):
             session.execute(sa.insert(model), rows)
-        made = {"documents": [], "fields": [], "parties": [], "account": {}}
+        made: dict[str, Any] = {"documents": [], "fields": [], "parties": [], "account": {}}
         session.execute(sa.insert(SnapshotRow), [{"submission_id": row["id"], **made} for row in SUBMISSIONS])
 
     database.write(insert)
@@ -327,7 +327,7 @@ def test_numbers_that_no_id_can_be(unchanged: Database, number: int) -> None:
 def test_what_the_sweep_marks_in_the_middle_of_a_list_is_in_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_in = paging.first_ids
+    found_in = finding.first_ids
     over = [row["id"] for row in SUBMISSIONS if row["status"] == "pending" and status_of(row) == "expired"]
     assert over
     marked = sa.update(SubmissionRow).where(SubmissionRow.id.in_(over)).values(status="expired")

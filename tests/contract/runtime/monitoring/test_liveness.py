@@ -284,8 +284,12 @@ def test_a_thread_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "_watched", [])
     returned, raised, finished = Watched("one"), Watched("two"), Watched("three")
     returned.run(lambda: None)
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        raised.run(lambda: 1 / 0)
+        raised.run(fail)
     finished.finish()
     finished.run(lambda: None)
     assert liveness.problems() == ["one has ended", "two has ended"]

@@ -17,6 +17,7 @@ import pytest
 
 from contracts.runtime import unpatched
 from contracts.runtime.monitoring.line_writer import LineWriter
+from tests.support.noting import noting
 from tests.support.services.suite import wait_until
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -194,7 +195,7 @@ os._exit(0)
         reader.send_signal(number)
         for _ in range(50):  # by then the pipe has been full for long
             last = tick.stat().st_mtime_ns
-            wait_until(lambda last=last: tick.stat().st_mtime_ns > last, what="another round")  # type: ignore[misc]
+            wait_until(lambda last=last: tick.stat().st_mtime_ns > last, what="another round")
         programs.tell("end")
         wait_until(lambda: programs.said("ended"), what="the end")
         assert process.wait() == 0
@@ -367,7 +368,7 @@ def test_a_pipe_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[Any] = []
     begin = unpatched.start_new_thread
     monkeypatch.setattr(posix, "open", refused)
-    monkeypatch.setattr(unpatched, "start_new_thread", lambda *more: threads.append(more) or begin(*more))
+    monkeypatch.setattr(unpatched, "start_new_thread", noting(threads, begin))
     ours, theirs = os.pipe()
     writer = LineWriter(theirs, lambda dropped: b"dropped")
     for number in range(10):

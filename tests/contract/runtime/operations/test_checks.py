@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -28,6 +29,7 @@ from tests.support.servers.postgres import PrivatePostgres
 from tests.support.servers.providers.tsa import authority
 from tests.support.servers.receiver import Receiver
 from tests.support.services import processes
+from tests.support.services.migrated import migrated
 
 NO_BROKER = "amqp://guest:c4n4ry@127.0.0.1:1/"
 
@@ -144,7 +146,7 @@ def test_a_standby_and_an_old_schema(
     (schema,) = found(monkeypatch, "webhooks", settings, "schema")
     assert schema[0] is False
     assert "run migrate" in schema[1]
-    processes.migrated("webhooks", url)
+    migrated("webhooks", url)
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_read_only = on")
     (writing,) = found(monkeypatch, "webhooks", settings, "writing")
@@ -163,8 +165,8 @@ def test_clocks_that_differ(
     words: str,
 ) -> None:
     settings = environment("webhooks", tmp_path, AMQP_URL=broker.amqp_url, database_url=postgres.new_database())
-    real = checking.time.time
-    monkeypatch.setattr(checking.time, "time", lambda: real() - ahead)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - ahead)
     clocks = found(monkeypatch, "webhooks", settings, "clock")
     assert len(clocks) == 2
     for succeeded, line in clocks:
@@ -412,7 +414,7 @@ def stored_key(path: Path, *, until: datetime, password: str = "s3cret", chain: 
         .serial_number(x509.random_serial_number())
         .not_valid_before(until - timedelta(days=1000))
         .not_valid_after(until)
-        .sign(root_key, certificates.hashes.SHA256())
+        .sign(root_key, hashes.SHA256())
     )
     encryption = serialization.BestAvailableEncryption(password.encode())
     more = [root.chain[-1]] if chain else None

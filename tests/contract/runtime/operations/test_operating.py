@@ -1,7 +1,7 @@
 """How a service stands, and what an operator may have it do, on real databases and a real broker."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -222,10 +222,11 @@ def test_parked_events_are_read_and_handed_back_one_by_one(
 @pytest.mark.parametrize("queue", ["rpc-notifications", "evt-submissions-form.completed--webhooks.parked", ""])
 def test_no_queue_but_one_s_own_parking_queues(broker: PrivateBroker, queue: str) -> None:
     asked = service(broker, None)  # type: ignore[arg-type]
-    for ask in (
+    questions: tuple[Callable[[], object], ...] = (
         lambda: asked.read_parked(rpc.ReadParked(queue=queue)),
         lambda: asked.act_on_parked(rpc.ActOnParked(action="drop", queue=queue)),
-    ):
+    )
+    for ask in questions:
         with pytest.raises(ServiceError) as refused:
             ask()
         assert refused.value.code == "not_found"

@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pika
 import pytest
@@ -19,7 +20,7 @@ from contracts.runtime.monitoring import tracing
 from contracts.runtime.operations import checking
 from contracts.runtime.settings import ServiceSettings
 from deploy.rabbitmq import PrivateBroker
-from tests.support.servers.collector import Collector
+from tests.support.servers.collector import Collector, Told
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, emptied, specimen
 from tests.support.services.suite import wait_until
@@ -92,9 +93,9 @@ def test_calls_of_calls_are_one_trace(served: Specimen, client: RpcClient, colle
     wait_until(lambda: all(kinds(collector, trace, name) == both for name in names), what="both spans of each call")
     spans = collector.of(trace)
     by_id = {span.id: span for span in spans}
-    chain = next(span for span in spans if (span.name, span.kind) == ("specimen/wait", "SERVER"))
+    chain: Told | None = next(span for span in spans if (span.name, span.kind) == ("specimen/wait", "SERVER"))
     above = []
-    while (chain := by_id.get(chain.parent)) is not None:
+    while chain and (chain := by_id.get(chain.parent)) is not None:
         above.append((chain.name, chain.kind, chain.service))
     assert above == [
         ("specimen/wait", "CLIENT", "countersign-specimen"),
@@ -166,7 +167,7 @@ def test_a_collector_that_does_not_answer_stops_nobody(served: Specimen, client:
 
 def test_check_asks_the_collector(collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def said() -> tuple[bool, str]:
-        urls = {
+        urls: dict[str, Any] = {
             "database_url": f"sqlite:///{tmp_path}/none.sqlite",
             "amqp_url": "amqp://",
             "blob_url": "file:///nowhere",

@@ -177,7 +177,7 @@ def test_one_effect_for_one_request_id(on_both: Specimen, client: RpcClient) -> 
     with ThreadPoolExecutor(8) as pool:
         totals = list(pool.map(lambda request: client.call(contract.COUNT, request).total, requests_))
     assert set(totals) == {1, 2, 3, 4, 5}
-    by_request = {request.request_id: set() for request in requests_}
+    by_request: dict[str, set[int]] = {request.request_id: set() for request in requests_}
     for request, total in zip(requests_, totals, strict=True):
         by_request[request.request_id].add(total)
     assert all(len(seen) == 1 for seen in by_request.values())

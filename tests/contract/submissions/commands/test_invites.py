@@ -9,7 +9,7 @@ from contracts.rpc.submissions.signing import form as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, SubmissionStatus
 from services.submissions.commands.signing import form as form_commands
-from tests.support.material.submissions import SITE, Desk, assert_chain_holds, at_once, field, refusal, template
+from tests.support.material.submissions import SITE, Desk, Slug, assert_chain_holds, at_once, field, refusal, template
 
 
 def three() -> Any:
@@ -21,7 +21,7 @@ def waiting(desk: Desk, *more: dict[str, Any], **wish: Any) -> Any:
     return desk.create(three(), {"role": "A"}, later, *more, **wish)
 
 
-def invite(desk: Desk, slug: str, *submitters: dict[str, Any], request_id: str | None = None) -> rpc.Done:
+def invite(desk: Desk, slug: Slug, *submitters: dict[str, Any], request_id: str | None = None) -> rpc.Done:
     mine = [one for one in desk.form(slug).fields if one.mine and one.value is None]
     command = rpc.InviteAndComplete(
         request_id=request_id or uuid7(),
@@ -46,7 +46,7 @@ def test_the_named_party_is_there_when_the_inviter_has_completed(desk: Desk) -> 
         ({"role": "C", "email": "c@example.com"}, "submitters[0].role"),
         ({"uuid": "unknown", "email": "c@example.com"}, "submitters[0].uuid"),
     ):
-        assert refusal(lambda wrong=wrong: invite(desk, inviter.slug, wrong)).details[0]["field"] == path  # type: ignore[misc]
+        assert refusal(lambda wrong=wrong: invite(desk, inviter.slug, wrong)).details[0]["field"] == path
     assert len(desk.get(made.id).submitters) == 1
     assert desk.form(inviter.slug).state == "open"
 
@@ -82,7 +82,7 @@ def test_who_must_pass_a_code_by_phone_is_named_with_a_number(desk: Desk) -> Non
     assert [(one.role, one.needs_phone) for one in desk.form(slug).invites] == [("B", True)]
     person = {"role": "B", "email": "bea@example.com"}
     for phone in (None, "", "bea", "0171 123456"):
-        error = refusal(lambda phone=phone: invite(desk, slug, {**person, "phone": phone}))  # type: ignore[misc]
+        error = refusal(lambda phone=phone: invite(desk, slug, {**person, "phone": phone}))
         assert error.details[0]["field"] == "submitters[0].phone"
     invite(desk, slug, {**person, "phone": "+44 20 7946-0018"})
     second = desk.get(made.id).submitters[1]
@@ -102,7 +102,7 @@ def test_of_two_at_once_one_counts(desk: Desk) -> None:
     made = waiting(desk, order="random")
     slug = made.submitters[0].slug
     people = [{"role": "B", "email": f"{n}@example.com"} for n in range(4)]
-    results = at_once(*(lambda one=one: invite(desk, slug, one) for one in people))  # type: ignore[misc]
+    results = at_once(*(lambda one=one: invite(desk, slug, one) for one in people))
     assert sorted(isinstance(one, ServiceError) for one in results) == [False, True, True, True]
     assert len(desk.get(made.id).submitters) == 2
     assert len(desk.events("invitation.due")) == 2

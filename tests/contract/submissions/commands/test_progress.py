@@ -120,7 +120,7 @@ def test_what_a_mailbox_may_read_before_and_after(
         assert desk.count("code.due") - told == (expected is not None)
         assert len(desk.rows("SELECT id FROM one_time_codes WHERE tries = 0 AND passed_at IS NULL")) >= 1
         if expected is None:
-            wrong = refusal(lambda one=reader: one.check("000000"))  # type: ignore[misc]
+            wrong = refusal(lambda one=reader: one.check("000000"))
             assert wrong.details == [{"field": "code", "reason": "wrong", "tries_left": 4}]
             assert reader.page().reader is None
         else:
@@ -256,7 +256,7 @@ def test_the_sender_has_an_invitation_sent_again(desk: Desk) -> None:
     for email in (VIEWER.email, "ann@example.com"):
         reader = Reader(desk, str(made.slug), email, browser="other").let_in()
         assert not any(party.may_send_again for party in reader.page().parties)
-        assert refusal(lambda one=reader: one.again(ann.id)).code == "forbidden"  # type: ignore[misc]
+        assert refusal(lambda one=reader: one.again(ann.id)).code == "forbidden"
     sender.proofs = []
     assert refusal(lambda: sender.again(ann.id)).code == "forbidden"
     desk.decline(str(ann.slug), "Too dear.")

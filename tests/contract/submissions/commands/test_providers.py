@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tests.support.material.submissions import (
     template,
     two_signers,
 )
+from tests.support.present import present
 
 SECRET = "sealed-text-of-the-settings"
 ORDER = CertsignOrder(settings=SECRET, provider="signing.example")
@@ -154,7 +156,10 @@ def test_orders_are_frozen_at_creation_and_seen_by_rendering_alone(desk: Desk) -
     assert order["data"]["dutystamp"] == STAMPS.model_dump(mode="json") | {"documents": documents}
     shown = desk.get(made.id)
     assert statuses(shown) == ("pending", "sealing", "pending", "pending")
-    assert (shown.certsign.provider, shown.dutystamp.provider) == ("signing.example", "stamps.example")
+    assert (present(shown.certsign).provider, present(shown.dutystamp).provider) == (
+        "signing.example",
+        "stamps.example",
+    )
     assert lines(desk, made) == ["request_certsign", "request_dutystamp"]
     desk.seal(made.id)
     elsewhere = [one for one in desk.events() if one["type"] != "sealing.due"]
@@ -181,7 +186,7 @@ def test_a_signature_completes_and_is_on_the_trail(desk: Desk) -> None:
     desk.seal(made.id)
     done = desk.get(made.id)
     assert statuses(done) == ("completed", "sealed", "signed", None)
-    assert done.certsign.subject == "CN=Acme Seal"
+    assert present(done.certsign).subject == "CN=Acme Seal"
     assert lines(desk, made) == ["request_certsign", "complete_certsign"]
     assert assert_told_in_order(desk, made.id)[-1] == "submission.completed"
 
@@ -194,7 +199,7 @@ def test_the_completion_says_signed_even_when_it_is_heard_before_the_signature(d
     (completed,) = desk.events("submission.completed")
     assert completed["data"]["data"]["certsign_sign_status"] == "signed"
     certsign(desk, made, "signed", NOW - timedelta(minutes=9 if late else 0), subject="CN=Acme Seal")
-    assert desk.get(made.id).certsign.subject == "CN=Acme Seal"
+    assert present(desk.get(made.id).certsign).subject == "CN=Acme Seal"
 
 
 def test_a_failure_holds_the_completion_and_is_told_to_whoever_can_help(desk: Desk) -> None:
@@ -202,7 +207,7 @@ def test_a_failure_holds_the_completion_and_is_told_to_whoever_can_help(desk: De
     certsign(desk, made, "failed", NOW, message="The credential is suspended")
     held = desk.get(made.id)
     assert statuses(held) == ("pending", "sealing", "failed", None)
-    assert held.certsign.message == "The credential is suspended"
+    assert present(held.certsign).message == "The credential is suspended"
     assert held.completed_at is None
     told = assert_told_in_order(desk, made.id)
     assert told[-1] == "submission.certsign_failed"
@@ -218,7 +223,7 @@ def test_only_news_of_the_present_sealing_count_and_the_newest_wins(desk: Desk) 
     certsign(desk, made, "failed", NOW, seal_id="another", message="of another sealing")
     certsign(desk, made, "pending", NOW + timedelta(seconds=5), message="second")
     certsign(desk, made, "failed", NOW, message="first")
-    state = desk.get(made.id).certsign
+    state = present(desk.get(made.id).certsign)
     assert (state.status, state.message) == ("pending", "second")
     news = CertsignChanged(
         submission_id=made.id,
@@ -251,7 +256,7 @@ def test_news_of_what_was_erased_change_nothing(desk: Desk) -> None:
     (row,) = desk.rows("SELECT count(*) AS it FROM submissions")
     assert row.it == 0
     removed = {one.key for one in desk.rows("SELECT key FROM blob_removals")}
-    assert {data.documents[0].file.key, data.audit_trail.key, data.combined.key} <= removed
+    assert {data.documents[0].file.key, data.audit_trail.key, present(data.combined).key} <= removed
     assert SECRET not in str(desk.rows("SELECT body FROM outbox"))
 
 
@@ -265,7 +270,7 @@ def test_a_failed_signature_is_tried_again_with_the_settings_of_today(desk: Desk
     request_id = uuid7()
     for _ in range(2):
         again = retry_certsign(desk, made, today, request_id=request_id)
-        assert (again.certsign_sign_status, again.certsign.provider) == ("pending", "new.example")
+        assert (again.certsign_sign_status, present(again.certsign).provider) == ("pending", "new.example")
     (retried,) = desk.events("certsign.retried")
     assert (retried["data"]["order"]["settings"], retried["data"]["waived_by"]) == ("today", None)
     assert retried["data"]["seal_id"] == desk.column(made.id, "seal_id")
@@ -284,8 +289,8 @@ def test_what_waits_for_its_next_attempt_may_be_hurried(desk: Desk) -> None:
     later = NOW + timedelta(hours=1)
     certsign(desk, made, "pending", NOW, message="503", next_attempt_at=later)
     dutystamp(desk, made, "pending", NOW, message="503", next_attempt_at=later)
-    assert retry_certsign(desk, made).certsign.next_attempt_at is None
-    assert retry_dutystamp(desk, made).dutystamp.next_attempt_at is None
+    assert present(retry_certsign(desk, made).certsign).next_attempt_at is None
+    assert present(retry_dutystamp(desk, made).dutystamp).next_attempt_at is None
 
 
 def test_nothing_is_tried_again_that_did_not_fail(desk: Desk) -> None:
@@ -304,13 +309,13 @@ def test_a_signature_is_given_up_by_a_person_whom_the_trail_names(desk: Desk) ->
     before = desk.column(made.id, "seal_id")
     given_up = waive(desk, made)
     assert statuses(given_up) == ("pending", "sealing", "failed", None)
-    assert given_up.certsign.waived_by == ADMIN.email
+    assert present(given_up.certsign).waived_by == ADMIN.email
     (retried,) = desk.events("certsign.retried")
     assert (retried["data"]["order"], retried["data"]["waived_by"]) == (None, ADMIN.email)
     assert retried["data"]["seal_id"] == before == desk.column(made.id, "seal_id")
     for number, status in enumerate(("failed", "pending"), start=1):
         certsign(desk, made, status, NOW + timedelta(hours=number), message="from an attempt that did not know yet")
-    state = desk.get(made.id).certsign
+    state = present(desk.get(made.id).certsign)
     assert (state.status, state.waived_by, state.message) == ("failed", ADMIN.email, "no")
     assert desk.count("submission.certsign_failed") == 1
     desk.now += timedelta(hours=1)
@@ -321,7 +326,7 @@ def test_a_signature_is_given_up_by_a_person_whom_the_trail_names(desk: Desk) ->
     assert refusal(lambda: waive(desk, made)).status == refusal(lambda: retry_certsign(desk, made)).status == 409
     desk.seal(made.id)
     assert statuses(desk.get(made.id)) == ("completed", "sealed", "failed", None)
-    line = next(one for one in desk.get(made.id).submission_events if one.event_type == "waive_certsign")
+    line = next(one for one in present(desk.get(made.id).submission_events) if one.event_type == "waive_certsign")
     assert (line.data["by"], line.data["provider"]) == (ADMIN.email, "signing.example")
 
 
@@ -329,7 +334,7 @@ def test_a_signature_that_came_all_the_same_counts(desk: Desk) -> None:
     made = desk.signed(certsign=WISH)
     waive(desk, made)
     certsign(desk, made, "signed", NOW)
-    state = desk.get(made.id).certsign
+    state = present(desk.get(made.id).certsign)
     assert (state.status, state.waived_by) == ("signed", None)
 
 
@@ -338,7 +343,7 @@ def test_a_failed_sealing_is_retried_without_the_provider(desk: Desk) -> None:
     desk.seal_fails(made.id)
     assert refusal(lambda: retry_certsign(desk, made)).status == 409
     again = waive(desk, made)
-    assert (again.sealing_status, again.certsign.waived_by) == ("sealing", ADMIN.email)
+    assert (again.sealing_status, present(again.certsign).waived_by) == ("sealing", ADMIN.email)
     assert desk.events("certsign.retried") == []
     first, second = desk.events("sealing.due")
     assert first["data"]["seal_id"] != second["data"]["seal_id"]
@@ -367,7 +372,7 @@ def test_stamps_in_time_are_told_once_with_the_documents(desk: Desk, news_first:
     made = desk.signed(dutystamp=STAMPS)
     data = sealed(made.id, desk.column(made.id, "seal_id"))
     data.documents[0].stamped_at = NOW
-    tell = lambda: dutystamp(desk, made, "stamped", NOW, stamps=[STAMP])  # noqa: E731
+    tell = partial(dutystamp, desk, made, "stamped", NOW, stamps=[STAMP])
     if news_first:
         tell()
         assert desk.count("submission.stamped") == 0
@@ -379,9 +384,9 @@ def test_stamps_in_time_are_told_once_with_the_documents(desk: Desk, news_first:
     done = desk.get(made.id)
     assert statuses(done) == ("completed", "sealed", None, "stamped")
     assert done.documents[0].stamped_at == NOW
-    assert done.dutystamp.stamps == [STAMP]
+    assert present(done.dutystamp).stamps == [STAMP]
     assert assert_told_in_order(desk, made.id)[-2:] == ["submission.completed", "submission.stamped"]
-    line = next(one for one in done.submission_events if one.event_type == "complete_dutystamp")
+    line = next(one for one in present(done.submission_events) if one.event_type == "complete_dutystamp")
     assert line.data["serials"] == ["S1"]
 
 
@@ -410,7 +415,7 @@ def test_stamps_that_come_later_give_a_later_version_beside_the_earlier(desk: De
     removed = {one.key for one in desk.rows("SELECT key FROM blob_removals")}
     every = [*first.documents, *second.documents]
     assert {one.file.key for one in every} | {first.audit_trail.key, second.audit_trail.key} <= removed
-    assert second.combined.key in removed
+    assert present(second.combined).key in removed
 
 
 def test_the_later_version_may_be_heard_of_first(desk: Desk) -> None:

@@ -53,8 +53,9 @@ class Door(Desk):
         shared_links.require_code(command, shared_links.link_challenge(snapshot, contact), SITE, self.now)
         creating = shared_links.request_of_visitor(command, snapshot, party, contact)
         plan = creation.plan_submission(creating, snapshot, self.limits, self.now)
-        arguments = (command, creating, snapshot, plan, [], self.settings, SITE, self.now)
-        return self.database.write(shared_links.start, *arguments)
+        return self.database.write(
+            shared_links.start, command, creating, snapshot, plan, [], self.settings, SITE, self.now
+        )
 
     def send(self, snapshot: TemplateSnapshot, **more: Any) -> rpc.codes.CodeSent:
         facts = {"email": "vi@example.com", "ip": "192.0.2.1", "request_id": uuid7(), "account": Account(name="Acme")}

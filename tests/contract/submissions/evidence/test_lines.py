@@ -12,12 +12,14 @@ import sqlalchemy as sa
 from contracts.events import MailOutcome
 from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import SealRequest
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.submissions.signing.form import WordsAbove
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, FieldType, iso
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
 from services.submissions.commands import followups, submissions, submitters
 from services.submissions.models import TrailRow
+from services.submissions.reading import queries
 from tests.support.material.one_time_codes import CodeDesk
 from tests.support.material.submissions import (
     ADMIN,
@@ -202,14 +204,14 @@ def test_an_older_gateway_says_neither_address_nor_key(desk: Desk) -> None:
 
 def test_a_request_that_comes_again_writes_its_lines_once(desk: Desk) -> None:
     made = desk.create(two_signers(), {}, {})
-    known = desk.database.read(submitters.queries.own_fields, ADMIN, made.submitters[0].id)
-    command = submitters.rpc.UpdateSubmitter(
+    known = desk.database.read(queries.own_fields, ADMIN, made.submitters[0].id)
+    command = rpc.UpdateSubmitter(
         request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, name="Sam", send_email=True
     )
     for _ in range(2):
         change = submitters.plan_change(command, *known)
         desk.database.write(submitters.update, command, change, [], desk.limits, SITE, desk.now)
-    renamed = submissions.rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, name="Lease")
+    renamed = rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, name="Lease")
     for _ in range(2):
         desk.database.write(submissions.update, renamed, SITE, desk.now)
     outcome = MailOutcome(submission_id=made.id, kind="completed", to="ada@example.com", sent_at=desk.now)
@@ -266,6 +268,7 @@ def test_the_line_of_a_completion_says_how_one_was_let_in_and_the_words_above_th
     first, second = made.submitters
     desk.send(first.slug)
     proof = desk.check(first.slug, desk.code()).proof
+    assert proof is not None
     words = WordsAbove(language="en", words="By pressing Complete you sign this document electronically.")
     mine = {one.uuid: "Sam" for one in desk.opened(first.slug, proof).fields if one.mine}
     desk.complete(first.slug, mine, proofs=[proof], statement=words)

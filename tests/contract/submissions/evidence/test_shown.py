@@ -15,7 +15,7 @@ from tests.support.material.submissions import ADMIN, Desk, field, refusal, temp
 
 def agreement() -> Any:
     """Ann fills in her name beside a fixed amount, Bob a note beside a fixed rate of interest."""
-    paper = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)]}
+    paper: dict[str, Any] = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)]}
     return template(
         field(name="Amount", uuid="amount", default_value="100", readonly=True, **paper),
         field(name="Name", uuid="name", required=False, **paper),
@@ -165,7 +165,7 @@ def test_what_was_covered_stays_covered(desk: Desk) -> None:
 
 def declaring(**more: Any) -> Any:
     """Ann reads who she and Bob are; a payment that Bob is asked for stands there, too."""
-    paper = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)]}
+    paper: dict[str, Any] = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)]}
     return template(
         field(name="Declaration", uuid="declaration", default_value="I, {{name}}, on {{date}}", readonly=True, **paper),
         field(name="Above", uuid="above", type="heading", default_value="By {name}", **paper),
@@ -288,7 +288,7 @@ def test_the_line_of_a_completion_says_what_was_signed(desk: Desk) -> None:
 
 def test_zero_is_a_value(desk: Desk) -> None:
     """It is on the next signer's page and on the paper."""
-    paper = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)], "type": "number"}
+    paper: dict[str, Any] = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)], "type": "number"}
     agreed = template(
         field(name="Deposit", uuid="deposit", **paper),
         field(name="Fee", uuid="fee", default_value=0, readonly=True, **paper),

@@ -33,6 +33,7 @@ from tests.contract.notifications.test_database import (  # noqa: F401 - fixture
 )
 from tests.support.material import letters
 from tests.support.material.letters import party
+from tests.support.present import present
 from tests.support.servers.mail_server import MailServer
 from tests.support.services.secret_settings import LINK_SECRET
 from tests.support.services.suite import wait_until
@@ -105,7 +106,7 @@ def test_messages_to_phones_too(database: Database) -> None:  # noqa: F811
     tell("2")
     found = database.read(lambda session: list(session.scalars(sa.select(PhoneMessageRow))))
     assert len(found) == 2
-    assert all(row.expires_at <= now() for row in found)
+    assert all(present(row.expires_at) <= now() for row in found)
 
 
 def test_what_is_being_sent_just_now_is_told_as_sent_and_never_tried_again(

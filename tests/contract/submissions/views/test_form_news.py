@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
 from services.submissions.views import form_news
-from tests.support.material.submissions import SITE, Desk, field, refusal, template
+from tests.support.material.submissions import SITE, Desk, Slug, field, refusal, template
 
 
-def ask(desk: Desk, slug: str, known: str | None = None, **more: Any) -> rpc.form.FormNews:
+def ask(desk: Desk, slug: Slug, known: str | None = None, **more: Any) -> rpc.form.FormNews:
     query = rpc.form.WatchForm(slug=slug, known=known, **more)
     return desk.database.read(form_news.news, query, SITE, desk.now)
 
@@ -96,7 +97,7 @@ def test_the_same_version_always_means_the_same_news(desk: Desk, seed: int) -> N
     number = iter(range(1_000))
     fixed = rpc.api.FieldOverride(name="Note", readonly=True, default_value="fixed")
     free = rpc.api.FieldOverride(name="Note", readonly=False)
-    deeds = {
+    deeds: dict[str, Callable[[], object]] = {
         "save": lambda: desk.save(first.slug, {"name": f"Ann {next(number)}"}),
         "save second": lambda: desk.save(second.slug, {"city": f"Vienna {next(number)}"}),
         "view": lambda: desk.view(first.slug),

@@ -6,7 +6,7 @@ what its users read is there. Where we answer otherwise on purpose stands in ``D
 
 import base64
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -37,7 +37,10 @@ FORMS = {
     "without the prefix, postgresql": ("", "postgresql_suite"),
 }
 """Each path form is walked on one kind of database: the two have nothing to do with one another."""
-KINDS = {"python": published.PythonClient, "javascript": published.JavaScriptClient}
+KINDS: dict[str, Callable[[str, str], published.Client]] = {
+    "python": published.PythonClient,
+    "javascript": published.JavaScriptClient,
+}
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +200,8 @@ def submissions(call: Caller, template: dict[str, Any]) -> dict[str, Any]:
     draft = call("get_submission_documents", made["id"])
     assert draft["id"] == made["id"]
     assert [one["name"] for one in draft["documents"]] == ["agreement"]
-    return read | {"submitters": made["submitters"]}
+    whole: dict[str, Any] = read | {"submitters": made["submitters"]}
+    return whole
 
 
 def one_offs(call: Caller, template: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -32,7 +33,7 @@ SUFFIXES = {language.fence: language.suffix for language in LANGUAGES}
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.fence)
-def test_every_sample_can_be_read_by_its_language(language, tmp_path: Path) -> None:
+def test_every_sample_can_be_read_by_its_language(language: Any, tmp_path: Path) -> None:
     document = specification.published()
     for call in calls(document):
         written = language.write(document, call, "https://sign.example.com/api")
@@ -51,7 +52,7 @@ def test_every_sample_can_be_read_by_its_language(language, tmp_path: Path) -> N
 def test_a_sample_does_what_it_says(sqlite_suite: RunningSuite, fence: str, tmp_path: Path) -> None:
     suite = sqlite_suite
 
-    def run(page: str, summary: str, **changed: str) -> str:
+    def run(page: str, summary: str, **changed: tuple[str, str]) -> str:
         """What the sample prints that stands in the running suite's page; ``changed``: what readers put in their own of."""
         source = requests.get(f"{suite.base_url}/reference/{page}.md", timeout=120).text
         sample = samples(source, summary)[fence]

@@ -58,7 +58,7 @@ class _Check:
         self.accessible = int(self.xmp.get("http://www.aiim.org/pdfua/ns/id/part", "0"))
         self.is_tagged_claimed = self.level == "A" or bool(self.accessible)
         self.intent = _intent(pdf)
-        tree = pdf.Root.get("/StructTreeRoot", {})
+        tree: Any = pdf.Root.get("/StructTreeRoot", {})
         self.parents = dict(_numbers(tree.get("/ParentTree")))
         self.is_transparent = False
 
@@ -85,13 +85,13 @@ class _Check:
                 self.rule("19005-1, 6.7.3", same, f"{key} is {said}, and {local.get(name)} in XMP")
         profiles = {one.DestOutputProfile.objgen for one in self.pdf.Root.get("/OutputIntents", ())}
         self.rule("6.2.3", len(profiles) <= 1, "two profiles of output intents")
-        names = self.pdf.Root.get("/Names", {})
+        names: Any = self.pdf.Root.get("/Names", {})
         self.rule(
             "6.6.1", "/JavaScript" not in names and "/AA" not in self.pdf.Root, "scripts, or actions of the catalogue"
         )
         if self.part in (1, 4):
             self.rule("19005-1, 6.1.11", "/EmbeddedFiles" not in names, "embedded files")
-        form = self.pdf.Root.get("/AcroForm", {})
+        form: Any = self.pdf.Root.get("/AcroForm", {})
         self.rule("6.4.1", not form.get("/NeedAppearances", False), "readers would draw the form")
         self.rule("6.4.2", "/XFA" not in form, "an XFA form")
 
@@ -112,7 +112,7 @@ class _Check:
             if item.get("/Subtype") == Name.Type0:
                 self._composite_font(item)
                 item = item.DescendantFonts[0]
-            described = item.get("/FontDescriptor", {})
+            described: Any = item.get("/FontDescriptor", {})
             program = any(key in described for key in ("/FontFile", "/FontFile2", "/FontFile3"))
             self.rule("6.2.11.4.1", program, f"{item.get('/BaseFont')} is not embedded")
 
@@ -168,7 +168,7 @@ class _Check:
         """``marked``: what is drawn is an artifact or tagged already, or need not be."""
         resources = holder.get("/Resources", inherited)
         own = self.parents.get(int(holder.StructParents)) if "/StructParents" in holder else None
-        if isinstance(holder, Stream) and holder.get("/Group", {}).get("/S") == Name.Transparency:
+        if isinstance(holder, Stream) and holder.get("/Group", Dictionary()).get("/S") == Name.Transparency:
             self.is_transparent = True
         open_ = [marked]
         for instruction in pikepdf.parse_content_stream(holder):
@@ -240,17 +240,19 @@ class _Check:
         self.is_transparent |= not opaque or not plain or masked
 
     def structure(self) -> None:
-        root = self.pdf.Root
-        self.rule("6.7.2.1", root.get("/MarkInfo", {}).get("/Marked") is True, "not marked as tagged")
+        root: Any = self.pdf.Root
+        self.rule("6.7.2.1", root.get("/MarkInfo", Dictionary()).get("/Marked") is True, "not marked as tagged")
         self.rule("6.7.4", "/Lang" in root, "no language")
         for element in {item.objgen: item for item in _elements(self.parents.values())}.values():
             self.rule("6.7.3.3", _hangs_on(element, root.StructTreeRoot), "an element that the tree does not lead to")
 
     def accessibility(self) -> None:
         """ISO 14289-1."""
-        root = self.pdf.Root
+        root: Any = self.pdf.Root
         self.rule(
-            "14289-1, 7.1", root.get("/ViewerPreferences", {}).get("/DisplayDocTitle") is True, "no title is shown"
+            "14289-1, 7.1",
+            root.get("/ViewerPreferences", Dictionary()).get("/DisplayDocTitle") is True,
+            "no title is shown",
         )
         self.rule("14289-1, 7.1", self.xmp.get("http://purl.org/dc/elements/1.1/title"), "no title")
         for element in _elements([root.StructTreeRoot], whole=True):
@@ -279,7 +281,7 @@ class _Check:
 
 def _properties(root: ElementTree.Element) -> dict[str, str]:
     """The simple properties by namespace and name, written as elements or as attributes; of lists the first item."""
-    found = {}
+    found: dict[str, str] = {}
     for element in root.iter():
         if element.tag.endswith("}Description"):
             found |= {key[1:].replace("}", "", 1): value for key, value in element.attrib.items() if key[:1] == "{"}

@@ -13,7 +13,18 @@ def assert_cades(envelope: bytes, content: bytes, root: x509.Certificate, folder
     signature.write_bytes(envelope)
     data.write_bytes(content)
     trusted.write_bytes(root.public_bytes(serialization.Encoding.PEM))
-    arguments = ["openssl", "cms", "-verify", "-inform", "DER", "-in", signature, "-content", data, "-binary"]
+    arguments: list[str | Path] = [
+        "openssl",
+        "cms",
+        "-verify",
+        "-inform",
+        "DER",
+        "-in",
+        signature,
+        "-content",
+        data,
+        "-binary",
+    ]
     arguments += ["-CAfile", trusted, "-purpose", "any", "-cades", "-out", folder / "out"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert "CAdES Verification successful" in done.stderr, done.stderr

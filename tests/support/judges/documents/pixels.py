@@ -1,6 +1,7 @@
 """Whether two pictures of a page show the same: pixel by pixel, in numbers that can be compared with a tolerance."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from PIL import Image, ImageChops, ImageStat
 
@@ -37,7 +38,25 @@ def compared(one: Image.Image, other: Image.Image, box: Box | None = None) -> Co
     difference = _strongest(ImageChops.difference(first, second))
     white = Image.new("RGB", first.size, "white")
     ink = _strongest(ImageChops.difference(ImageChops.darker(first, second), white))
-    return Comparison(_count(ink, _PAPER), _count(difference, UNLIKE), int(difference.getextrema()[1]))
+    return Comparison(_count(ink, _PAPER), _count(difference, UNLIKE), brightest(difference))
+
+
+def pixel(picture: Image.Image, place: tuple[int, int]) -> Any:
+    """What is at ``place``: a number, or several, by the picture's mode."""
+    return picture.getpixel(place)
+
+
+def darkest(picture: Image.Image) -> int:
+    """The darkest gray in a picture: black is 0."""
+    grays: Any = picture.convert("L").getextrema()
+    return int(grays[0])
+
+
+def brightest(picture: Image.Image) -> int:
+    """The largest value in a picture of one channel: white is 255."""
+    largest = picture.getextrema()[1]
+    assert isinstance(largest, int)
+    return largest
 
 
 def _strongest(picture: Image.Image) -> Image.Image:

@@ -4,7 +4,7 @@ Section 3.4 without the obsolete forms of section 4, which must not be written; 
 Encoded words (RFC 2047) are atoms here, as they are to whoever looks for addresses.
 """
 
-from lark import Lark, Tree
+from lark import Lark, Token, Tree
 
 _GRAMMAR = r"""
 header: mailbox ("," mailbox)*
@@ -31,6 +31,6 @@ def mailboxes(value: str) -> list[str]:
     return [_address(one) for one in tree.find_data("addr_spec")]
 
 
-def _address(spec: Tree[str]) -> str:
+def _address(spec: Tree[Token]) -> str:
     local, domain = (str(token) for token in spec.children if getattr(token, "type", "") != "CFWS")
     return f"{local}@{domain}"

@@ -18,7 +18,7 @@ def wanted(spec: dict[str, Any], current: int, readings: Readings) -> int:
     known = [one for one in asked if one is not None]
     if not known or (len(known) < len(asked) and max(known) < current):
         return current  # of what cannot be read nothing follows, least of all that there are too many
-    return min(max(max(known), spec["minReplicas"]), spec["maxReplicas"])
+    return int(min(max(max(known), spec["minReplicas"]), spec["maxReplicas"]))
 
 
 def _asked(metric: dict[str, Any], current: int, readings: Readings) -> int | None:

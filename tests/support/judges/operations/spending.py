@@ -7,7 +7,7 @@ shared with others counts for the file that asked first.
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,8 @@ class Worker:
         self._count("collecting the tests")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        done: Any = yield
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        done = yield
         self._count(item.nodeid.partition("::")[0])
         return done
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -57,7 +58,9 @@ class RemoteKey:
     _answers: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def credential(self, session: str | None = None) -> Credential | Pending:
+    def credential(
+        self, session: str | None = None, answers: dict[str, str] | None = None, *, state: str | None = None
+    ) -> Credential | Pending:
         self._fault(self.before, "credential")
         algorithm = "rsa" if isinstance(self.own.key, rsa.RSAPrivateKey) else "ecdsa"
         self._fault(self.after, "credential")
@@ -72,6 +75,7 @@ class RemoteKey:
         *,
         session: str | None = None,
         answers: dict[str, str] | None = None,
+        state: str | None = None,
         idempotency_key: str,
     ) -> Grant | Pending:
         self._fault(self.before, "authorize")
@@ -124,7 +128,7 @@ class RemoteKey:
             waiting.pop(0)()
 
 
-def order(own: SealIdentity, **more: object) -> CertsignOrder:
+def order(own: SealIdentity, **more: Any) -> CertsignOrder:
     """The order of an account whose provider has this key."""
-    settings = CertsignSettings(url="https://sign.example.com", trust_anchors=[root_of(own)], **more)  # type: ignore[arg-type]
+    settings = CertsignSettings(url="https://sign.example.com", trust_anchors=[root_of(own)], **more)
     return CertsignOrder(settings=seal(LINK_SECRET, CERTSIGN, settings.model_dump_json()), provider="sign.example.com")

@@ -28,6 +28,7 @@ from contracts.providers import (
 from contracts.rpc.rendering import (
     AnswerConfirmation,
     ConfirmationOrder,
+    FillRequest,
     FindConfirmation,
     GivenByParty,
     SealRequest,
@@ -226,7 +227,7 @@ def confirmation_order(
     after: tuple[str, ...] = (),
 ) -> ConfirmationOrder:
     """The order of this signer: their values, and those of whoever has signed before."""
-    fill = {key: getattr(request, key) for key in type(request).__mro__[1].model_fields}
+    fill = {key: getattr(request, key) for key in FillRequest.model_fields}
     mine = [value for value in request.values if value.submitter_id <= submitter]
     given = {value.field.uuid: str(value.value) for value in mine if value.submitter_id == submitter}
     checked = ToCheck(

@@ -277,7 +277,7 @@ def mortal(suite: Mortal, chance: random.Random, rate: float = DEATHS) -> Iterat
         with suppress(Killed):  # the loop that claims is killed with what it began
             yield names
     finally:
-        del database.write, blobs.put  # type: ignore[attr-defined]
+        del database.write, blobs.put
         suite.dead()
         suite.restart()
 
@@ -299,7 +299,7 @@ class Arrows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        del self.suite.database.write, self.suite.blobs.put  # type: ignore[attr-defined]
+        del self.suite.database.write, self.suite.blobs.put
         for step in ("credential", "authorize", "sign"):
             delattr(self.suite.key, step)
 

@@ -22,7 +22,12 @@ DER = serialization.Encoding.DER
 @functools.cache
 def new_key(kind: str) -> Any:
     """``rsa-<bits>``, the name of a curve, ``dsa`` or ``ed25519``. Made once per run: making an RSA key takes long."""
-    curves = {"p256": ec.SECP256R1, "p384": ec.SECP384R1, "p521": ec.SECP521R1, "p192": ec.SECP192R1}
+    curves: dict[str, type[ec.SECP256R1 | ec.SECP384R1 | ec.SECP521R1 | ec.SECP192R1]] = {
+        "p256": ec.SECP256R1,
+        "p384": ec.SECP384R1,
+        "p521": ec.SECP521R1,
+        "p192": ec.SECP192R1,
+    }
     if kind in curves:
         return ec.generate_private_key(curves[kind]())
     if kind == "ed25519":

@@ -58,10 +58,10 @@ def issuer(tmp_path: Path, stamp_keys: Path) -> Iterator[StampIssuer]:
     made.stop()
 
 
-def checked_here(*arguments: Any) -> None:
+def checked_here(*arguments: Any, **named: Any) -> None:
     """What a child does, without one."""
     try:
-        checking.check_stamped(*arguments)
+        checking.check_stamped(*arguments, **named)
     except checking.StampBroken as error:
         raise JobRefused("check_stamp", str(error)) from error
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from services.rendering.jobs.sealing.certificates import PrivateKey
+from services.rendering.jobs.sealing.cms import PrivateKey
 
 MODULE = "/usr/lib/softhsm/libsofthsm2.so"
 PIN = "4711"

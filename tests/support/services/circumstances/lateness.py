@@ -5,9 +5,11 @@ Only copies of a process that has imported already are late (see ``forking``): n
 
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import flask
+import sqlalchemy as sa
 
 from contracts.runtime.bus.relay import Relay
 
@@ -19,14 +21,14 @@ def make_late() -> None:
     """Have each batch of events and some answers to HTTP requests of this process wait."""
     publish, answer = Relay._publish, flask.Flask.full_dispatch_request
 
-    def publish_late(*arguments: Any) -> Any:
+    def publish_late(relay: Relay, rows: Sequence[sa.Row[Any]]) -> dict[str, str]:
         time.sleep(random.uniform(*_EVENTS))
-        return publish(*arguments)
+        return publish(relay, rows)
 
-    def answer_late(*arguments: Any) -> Any:
+    def answer_late(app: flask.Flask, *context: Any) -> flask.Response:
         if random.random() < 0.3:
             time.sleep(random.uniform(*_ANSWERS))
-        return answer(*arguments)
+        return answer(app, *context)
 
-    Relay._publish = publish_late  # type: ignore[method-assign]
-    flask.Flask.full_dispatch_request = answer_late  # type: ignore[method-assign]
+    Relay._publish = publish_late  # type: ignore[assignment]
+    flask.Flask.full_dispatch_request = answer_late  # type: ignore[assignment]

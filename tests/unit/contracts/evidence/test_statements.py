@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ def test_the_places_of_a_statement() -> None:
 
 def test_the_parts_are_digests_that_anybody_can_compute() -> None:
     paper = {"name": "Lease", "sha256": "ab", "conditions": []}
-    empty = {"title": None, "description": "", "options": [], "preferences": {}, "required": False}
+    empty: dict[str, Any] = {"title": None, "description": "", "options": [], "preferences": {}, "required": False}
     parts = statements.paper_parts(
         {"d": paper},
         [field(**empty), field(uuid="g", submitter_uuid="p2", title="Sum"), field(uuid="h", submitter_uuid="p2", type="stamp", x=0)],

@@ -142,7 +142,7 @@ def test_a_document_may_depend_on_a_field_of_another_that_is_hidden() -> None:
 
 
 def test_conditions_of_stored_documents() -> None:
-    stored = [
+    stored: list[dict[str, Any]] = [
         {"uuid": "old"},
         {"uuid": "free", "conditions": []},
         {"uuid": "annex", "conditions": [{"field_uuid": "a", "action": "checked"}]},

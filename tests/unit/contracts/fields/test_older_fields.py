@@ -10,6 +10,7 @@ from contracts.errors import ServiceError
 from contracts.fields import checker
 from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
+from contracts.rpc.submissions.api import FieldOverride
 from contracts.rpc.templates import FieldInput
 from contracts.types import Area, FieldDefinition, PageSize, Party
 from services.submissions.planning import creation, plan
@@ -147,9 +148,7 @@ def test_a_picture_is_never_what_a_placeholder_stands_for(kind: str, default: st
 @pytest.mark.parametrize("said", [*OLDER, *(one for one, _ in UNSATISFIABLE)], ids=as_id)
 def test_an_override_of_something_else_is_taken(said: dict[str, Any]) -> None:
     before, problems = stored(**said), Problems()
-    given = overrides.OverrideRequest(
-        {}, [overrides.FieldOverride(name="F", validation={"message": "x"}, title="T")], [], ""
-    )
+    given = overrides.OverrideRequest({}, [FieldOverride(name="F", validation={"message": "x"}, title="T")], [], "")
     changed = overrides.plan_overrides(given, [before], {"f-1": "F"}, (), problems).apply(before)
     assert problems.found == []
     assert changed.validation == {**before.validation, "message": "x"}

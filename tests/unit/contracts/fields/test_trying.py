@@ -69,7 +69,7 @@ def test_a_default_is_emptied_by_null() -> None:
 
 
 def test_a_table_of_cases() -> None:
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"values": {"Price": "20", "Quantity": 3}, "expect": {"Total": {"value": 60}, "Reason": {"shown": False, "required": False}}},
         {"values": {"Price": 20}, "expect": {"Seller: Total": {"value": 60.5}, "Country": {"value": "FR", "required": False}}},
         {"values": {}},

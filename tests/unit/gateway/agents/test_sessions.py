@@ -1,5 +1,7 @@
 """Session ids of agents: who they are is in them, and nobody else can write it there."""
 
+from collections.abc import Callable
+
 import pytest
 
 from contracts.rotation import Secret
@@ -44,7 +46,7 @@ def test_the_longest_one_fits() -> None:
         lambda session: session * 20,
     ],
 )
-def test_another_one_is_none(change) -> None:  # type: ignore[no-untyped-def]
+def test_another_one_is_none(change: Callable[[str], str]) -> None:
     assert Sessions(OLD).agent(change(Sessions(OLD).issue(AGENT)), "24b01903a9d6759d") is None
 
 

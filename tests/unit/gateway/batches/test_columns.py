@@ -165,10 +165,11 @@ def test_what_is_wrong_is_told_of_the_column(place: str, column: str) -> None:
 
 def test_roles_and_their_fields_are_those_of_the_template() -> None:
     definitions = [field("Tenant", "Rent"), field("Tenant", ""), field("Nobody", "X")]
-    template = Template.model_construct(
-        submitters=[Party(name="Tenant", uuid="uuid of Tenant"), Party(name="Landlord", uuid="u")],
-        fields=definitions,
-    )
+    given: dict[str, Any] = {
+        "submitters": [Party(name="Tenant", uuid="uuid of Tenant"), Party(name="Landlord", uuid="u")],
+        "fields": definitions,
+    }
+    template = Template.model_construct(**given)
     found = Roles.of(template)
     assert found.names == ["Tenant", "Landlord"]
     assert [name for name, _ in found.fields["Tenant"]] == ["Rent", "Text Field 2"]

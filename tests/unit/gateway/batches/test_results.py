@@ -10,7 +10,7 @@ from services.gateway.api.requests.batches.results import results_csv, safe
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
-    plain = {
+    plain: dict[str, Any] = {
         "row": number,
         "external_id": None,
         "status": "pending",

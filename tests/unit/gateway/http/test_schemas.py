@@ -350,6 +350,7 @@ def test_an_answer_keeps_its_choices_and_its_dates_as_the_standard_has_them() ->
         },
     }
     of_request, of_answer = schemas.compile_schema(schema, request=True), schemas.compile_schema(schema, request=False)
+    good: dict[str, Any]
     for good in ({"status": None}, {"status": "sent", "at": "2026-11-23T15:00:00Z"}, {"to": {}}, {"to": 5}):
         assert of_answer.is_valid(good)
     for bad in ({"status": "lost"}, {"at": "soon"}, {"at": "2026-11-23"}, {"to": "x"}):
@@ -386,7 +387,8 @@ def test_blanks_are_looked_for_wherever_the_schema_says_so() -> None:
     assert schemas.BodySchema(schema).accept(said) == said
     only_below = schemas.BodySchema({"type": "object", "properties": {"people": blank_items}})
     assert only_below.accept({"people": [{"name": ""}]}) == {"people": [{}]}
-    assert schemas.BodySchema(blank_items).accept([{"name": ""}, {"name": "Bo"}]) == [{}, {"name": "Bo"}]
+    whole: Any = schemas.BodySchema(blank_items).accept([{"name": ""}, {"name": "Bo"}])
+    assert whole == [{}, {"name": "Bo"}]
 
 
 def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:
@@ -398,7 +400,8 @@ def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:
     of_request, of_answer = schemas.compile_schema(schema, request=True), schemas.compile_schema(schema, request=False)
     assert [of_request.is_valid({}), of_answer.is_valid({})] == [False, True]
     assert [one.is_valid({"a": "", "required": True}) for one in (of_request, of_answer)] == [True, True]
-    assert [of_answer.is_valid(bad) for bad in ({"a": 1}, {"required": 1}, [])] == [False, False, False]
+    bad: list[Any] = [{"a": 1}, {"required": 1}, []]
+    assert [of_answer.is_valid(one) for one in bad] == [False, False, False]
 
 
 def trial(schema: str, body: Any) -> tuple[dict[str, Any], list[str]]:

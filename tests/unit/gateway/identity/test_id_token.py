@@ -19,6 +19,12 @@ ISSUER, CLIENT, NONCE = "https://login.example.com", "countersign", "the nonce"
 GOOD = {"iss": ISSUER, "sub": "248289761001", "aud": CLIENT, "exp": NOW + 300, "iat": NOW, "nonce": NONCE}
 
 
+def _kid() -> str:
+    kid = key().kid
+    assert kid is not None
+    return kid
+
+
 def published(*keys: Any) -> Any:
     return id_token.keys_of({"keys": [one.as_dict(private=False) for one in keys or (key(),)]})
 
@@ -123,7 +129,7 @@ def test_no_signature_and_no_shared_secret_pass_for_the_providers() -> None:
 
 
 def test_the_key_is_the_providers_not_one_that_the_token_brings() -> None:
-    mine = RSAKey.generate_key(2048, {"kid": key().kid})
+    mine = RSAKey.generate_key(2048, {"kid": _kid()})
     assert "no key" in refused(signed(GOOD, mine, jwk=mine.as_dict(private=False)))
     assert "no key" in refused(signed(GOOD, mine, jku="https://evil.example.com/keys"))
     assert "no key" in refused(signed(GOOD, mine, x5u="https://evil.example.com/x5u"))
@@ -141,7 +147,7 @@ def test_another_key_is_worth_another_look() -> None:
 
 def test_a_token_is_checked_with_the_key_that_it_names() -> None:
     with pytest.raises(UnknownKey):
-        checked(signed(GOOD, RSAKey.import_key({**key(2).as_dict(private=True), "kid": key().kid})), key(), key(2))
+        checked(signed(GOOD, RSAKey.import_key({**key(2).as_dict(private=True), "kid": _kid()})), key(), key(2))
 
 
 def test_a_key_is_for_one_kind_of_algorithm() -> None:
@@ -173,6 +179,7 @@ def test_keys_that_are_none_of_ours_are_left_out() -> None:
     (kept,) = id_token.keys_of({"keys": [rsa(bits) for bits in (1024, 1792, 2048)]})
     assert kept.as_dict()["n"] == rsa(2048)["n"]
     assert published(ECKey.generate_key("secp256k1", {"kid": "coins"})) == []
+    nothing: Any
     for nothing in ({}, [], None, {"keys": {}}, "keys"):
         assert id_token.keys_of(nothing) == []
 

@@ -248,7 +248,7 @@ def test_the_method_of_the_field_is_kept(provider: Provider) -> None:
         ({"iss": "https://evil.example.com"}, IdentityProblem.FAILED),
     ],
 )
-def test_what_the_browser_brings_back(provider: Provider, said: dict[str, str], expected: IdentityProblem) -> None:
+def test_what_the_browser_brings_back(provider: Provider, said: dict[str, Any], expected: IdentityProblem) -> None:
     assert problem(provider, **said) == expected
     assert "/token" not in provider.paths()
 
@@ -321,7 +321,11 @@ def test_a_provider_that_is_down_is_not_asked_by_everybody(provider: Provider) -
 def test_a_provider_that_hangs_keeps_few_waiting(provider: Provider) -> None:
     """Others are told at once, so that signing pages are still shown."""
     go_on = threading.Event()
-    provider.answer = lambda _path: go_on.wait(120) and None
+
+    def answer(_path: str) -> None:
+        go_on.wait(120)
+
+    provider.answer = answer
     own = client(provider)
     with ThreadPoolExecutor(MOST_AT_ONCE + 1) as threads:
         asked = [threads.submit(own.metadata) for _ in range(MOST_AT_ONCE + 1)]

@@ -36,7 +36,7 @@ def test_output_intents_and_page_labels_come_through() -> None:
     with opened(prepared) as pdf:
         assert pdf.Root.OutputIntents[0].S == Name.GTS_PDFA1
         assert pdf.Root.OutputIntents[0].DestOutputProfile.read_bytes() == b"profile"
-        assert [page.label for page in pdf.pages] == ["i", "ii", "A-1"]
+        assert [str(page.label) for page in pdf.pages] == ["i", "ii", "A-1"]
 
 
 def test_actions_in_arrays_go_all_the_same() -> None:

@@ -173,7 +173,8 @@ def test_values_are_read_behind_the_page_that_they_are_on() -> None:
 
 def _in_drawing(pdf: pikepdf.Pdf) -> pikepdf.Object:
     objects = pdf.pages[0].resources.XObject
-    return objects[next(name for name in objects if "CountersignFill" in name)]
+    found: pikepdf.Object = next(drawn for name, drawn in objects.items() if "CountersignFill" in name)
+    return found
 
 
 def _picture(pdf: pikepdf.Pdf) -> pikepdf.Object:

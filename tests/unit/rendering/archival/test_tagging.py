@@ -29,7 +29,7 @@ def tagged(change: Callable[[pikepdf.Pdf, pikepdf.Object], Any] = lambda _pdf, _
 
 
 def direct(pdf: pikepdf.Pdf, root: pikepdf.Object) -> None:
-    pdf.Root.StructTreeRoot = Dictionary({key: root[key] for key in root})
+    pdf.Root.StructTreeRoot = Dictionary(dict(root.items()))
 
 
 TREES: dict[str, Callable[[pikepdf.Pdf, pikepdf.Object], Any]] = {

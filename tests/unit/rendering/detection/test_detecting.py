@@ -14,7 +14,7 @@ from services.rendering.jobs.detection import detecting
 from services.rendering.jobs.detection.detecting import detect
 from services.rendering.jobs.detection.page import page_marks
 from services.rendering.jobs.pdf.refused import Refused
-from tests.support.files import plain_forms
+from tests.support.files.pdf_files import saved
 from tests.support.files.plain_forms import HEIGHT, WIDTH, WORDINGS, Paper, document, drawn_agreement, expected
 
 
@@ -361,7 +361,7 @@ def test_a_turned_page_is_read_as_it_is_seen(turn: int) -> None:
             matrix = {90: f"0 1 -1 0 {HEIGHT} 0", 270: f"0 -1 1 0 0 {WIDTH}"}[turn]
         sheet.contents_add(f"q {matrix} cm".encode(), prepend=True)
         sheet.contents_add(b"Q")
-        data = plain_forms.saved(pdf)
+        data = saved(pdf)
     (field,) = detect(data)[0]
     assert field.name == "Full name"
     assert box_of(field) == pytest.approx((120, 698, 400, 713), abs=1)

@@ -16,6 +16,7 @@ from services.rendering.jobs.detection.labels.labels import (
 )
 from services.rendering.jobs.detection.labels.word_table import WordTable
 from tests.support.files.plain_forms import WORDINGS
+from tests.support.present import present
 
 
 @pytest.mark.parametrize(
@@ -141,10 +142,10 @@ def test_parties() -> None:
     nominative = party_of("Mieter")
     assert nominative is not None
     assert nominative.key == genitive.key
-    assert party_of("Service provider (hereinafter “SP”)") == party_of("Service Provider")._replace(  # type: ignore[union-attr]
+    assert party_of("Service provider (hereinafter “SP”)") == present(party_of("Service Provider"))._replace(
         name="Service provider"
     )
-    assert party_of("Vermieter und Mieter").name == "Vermieter"  # type: ignore[union-attr]
+    assert present(party_of("Vermieter und Mieter")).name == "Vermieter"
     assert party_of("Signature") is None
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pikepdf
 import pytest
@@ -47,7 +48,7 @@ def filled(locale: str) -> tuple[bytes, list[str]]:
 
 
 @pytest.mark.parametrize("tag", languages())
-def test_it_is_in_the_accounts_language_and_can_be_read(tag, tmp_path):
+def test_it_is_in_the_accounts_language_and_can_be_read(tag: str, tmp_path: Path) -> None:
     say = words_of(Account(locale=tag))
     data, drawn = filled(tag)
     read = poppler_text(data, tmp_path)
@@ -62,7 +63,7 @@ def test_it_is_in_the_accounts_language_and_can_be_read(tag, tmp_path):
     assert drawn[3:5] == [say("verified"), f"B, {say('option', number=1)}"]
 
 
-def test_nothing_of_it_stands_outside_the_files_of_messages(tmp_path):
+def test_nothing_of_it_stands_outside_the_files_of_messages(tmp_path: Path) -> None:
     data, _ = filled(PSEUDO)
     rest = re.sub(r"⟦[^⟧]*⟧", " ", " ".join(poppler_text(data, tmp_path).split()))
     for own in (SIGNATURE.upper(), "Ana Kowalska", "ana@example.com"):

@@ -40,6 +40,12 @@ from tests.support.rendering.filling import (
     pixels,
 )
 
+
+def _box(rectangle: pikepdf.Object) -> tuple[float, float, float, float]:
+    left, bottom, right, top = (float(edge) for edge in rectangle.as_list())
+    return left, bottom, right, top
+
+
 # --- types ----------------------------------------------------------------------------------------------------------------
 
 
@@ -195,9 +201,9 @@ def test_each_name_leads_to_its_own_file_where_the_account_wants_that(rotation: 
     pdf.pages[0].obj.Rotate = rotation
     drawn = fill_into(pdf, stored(), request(item, attachments=files), dict.fromkeys(uuids, b"%PDF-1.7"))
     data = saved(pdf)
-    links = [(str(one.A.URI)[-1], [float(edge) for edge in one.Rect]) for one in pdf.pages[0].obj.Annots]
+    links = [(str(one.A.URI)[-1], _box(one.Rect)) for one in pdf.pages[0].obj.Annots]
     assert [number for number, _ in links] == ["0", "1", "2"]
-    read = [text_in(data, 1, tuple(box)) for _, box in links]
+    read = [text_in(data, 1, box) for _, box in links]
     for name, there in zip(names, read, strict=True):
         assert is_found(name, there), read
         assert not any(is_found(other, there) for other in names if other != name), read

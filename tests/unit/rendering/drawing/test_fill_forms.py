@@ -205,7 +205,7 @@ def test_a_field_without_appearance_keeps_its_border_and_background(kind: str, v
 
 
 _SOLID, _DASHED, _BEVELED, _INSET, _UNDERLINE = Name.S, Name.D, Name.B, Name.I, Name.U
-_RED_AND_BLUE = Dictionary(BC=Array([1, 0, 0]), BG=Array([0.8, 0.8, 1]))
+_RED_AND_BLUE: dict[str, Any] = {"BC": Array([1, 0, 0]), "BG": Array([0.8, 0.8, 1])}
 _TEXT, _ROUND = Dictionary(FT=Name.Tx), Dictionary(FT=Name.Btn, Ff=1 << 15, V=Name.Other, AS=Name.Off)
 _COMB = Dictionary(FT=Name.Tx, Ff=1 << 24, MaxLen=8)
 _TURNED, _PUSH = Dictionary(FT=Name.Tx, R=90), Dictionary(FT=Name.Btn, Ff=1 << 16, R=90)
@@ -227,7 +227,7 @@ _TURNED, _PUSH = Dictionary(FT=Name.Tx, R=90), Dictionary(FT=Name.Btn, Ff=1 << 1
 def test_a_border_is_drawn_as_pdfium_draws_it(field: Dictionary, border: Dictionary) -> None:
     """Each quarter of it has the same colour in its mean: where its dashes and lines begin is left to each reader."""
     box = (100, 600, 200, 640)
-    widget = Dictionary(T=pikepdf.String("t"), Rect=Array(box), MK=Dictionary(_RED_AND_BLUE))
+    widget = Dictionary(T=pikepdf.String("t"), Rect=Array(box), MK=Dictionary(**_RED_AND_BLUE))
     for key, value in [*field.items(), *border.items()]:
         (widget.MK if key == "/R" else widget)[key] = value
     pdf = form_pdf(widget)

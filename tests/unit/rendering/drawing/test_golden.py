@@ -14,11 +14,14 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageChops, ImageFilter, ImageStat
 
+from contracts.fields import paper
+from contracts.types import FieldType
 from services.rendering.jobs.drawing import fields, fill, places
 from services.rendering.jobs.paper import canvas
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, visible_page
 from services.rendering.jobs.sealing.reading import text_in
 from services.rendering.jobs.text import layout
+from services.rendering.jobs.text.fonts import Face
 from tests.support.rendering import golden_fields
 from tests.support.rendering.drawing import picture_of, saved
 
@@ -117,15 +120,15 @@ def test_every_field_is_there() -> None:
 
 DEFECTS: dict[str, tuple[str, Any, str, Any]] = {
     "text a point too low": ("texts", layout, "_vertical", lambda old: lambda *given: old(*given) - 1),
-    "no bold": ("texts", layout.Style, "face", lambda _: property(lambda self: layout.Face(self.family))),
+    "no bold": ("texts", layout.Style, "face", lambda _: property(lambda self: Face(self.family))),
     "centred is left": ("texts", layout, "_horizontal", lambda _: lambda *given: 0.0),
     "another blue": ("texts", canvas, "color_of", lambda old: lambda name: old("black" if name == "blue" else name)),
     "smaller letters": ("texts", places, "_TEXT_SIZE", lambda _: 10.4),
     "no background": ("texts", fields, "background", lambda _: lambda place: None),
-    "masks forgotten": ("texts", fields.values, "masked", lambda _: lambda text_, mask: text_),
+    "masks forgotten": ("texts", paper, "masked", lambda _: lambda text_, mask: text_),
     "cells not in their middle": ("others", fields, "_cell_width", lambda old: lambda *given: old(*given) * 1.1),
     "pictures stretched": ("others", canvas.Canvas, "picture", lambda _: _stretched),
-    "months in English": ("others", fields.values, "_month", lambda old: lambda m, w, _: old(m, w, "en-US")),
+    "months in English": ("others", paper, "_month", lambda old: lambda m, w, _: old(m, w, "en-US")),
     "a check mark half as large": ("others", canvas, "_MARK_SHARE", lambda _: 0.39),
     "no note beside signatures": ("others", fields, "draw_signature_field", lambda _: fields._picture),
 }
@@ -147,7 +150,7 @@ def test_a_defect_is_noticed(defect: str, monkeypatch: pytest.MonkeyPatch) -> No
         if hasattr(user, attribute) and user is not module:
             monkeypatch.setattr(user, attribute, getattr(module, attribute))
     if attribute == "draw_signature_field":
-        monkeypatch.setitem(fields._DRAWERS, fields.FieldType.SIGNATURE, fields._picture)
+        monkeypatch.setitem(fields._DRAWERS, FieldType.SIGNATURE, fields._picture)
     picture, texts = drawn(name, 90, True, 1.0)
     before, known = kept(name)
     assert differences(picture, before, texts, known) != []

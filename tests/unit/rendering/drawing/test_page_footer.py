@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pypdfium2
@@ -36,7 +38,7 @@ KINDS = [
 ]
 
 
-def filled(pdf: pikepdf.Pdf, *items, account: Account = WITH_IDS) -> bytes:
+def filled(pdf: pikepdf.Pdf, *items: Any, account: Account = WITH_IDS) -> bytes:
     sizes = [(page.width, page.height) for page in map(visible_page, pdf.pages)]
     document = stored(sizes)
     fill_into(pdf, document, request(*items, account=account, documents=[document]), {})
@@ -44,7 +46,7 @@ def filled(pdf: pikepdf.Pdf, *items, account: Account = WITH_IDS) -> bytes:
 
 
 @pytest.mark.parametrize(("rotation", "crop", "unit"), KINDS)
-def test_it_stands_in_the_corner_that_the_reader_sees(rotation, crop, unit):
+def test_it_stands_in_the_corner_that_the_reader_sees(rotation: int, crop: Any, unit: Any) -> None:
     pdf = golden_fields.page(rotation, crop, unit)
     seen = visible_page(pdf.pages[0])
     data = filled(pdf)
@@ -64,7 +66,7 @@ def test_it_stands_in_the_corner_that_the_reader_sees(rotation, crop, unit):
     assert compared(picture, sealed).share < 0.001
 
 
-def test_every_page_and_the_files_own_particulars_have_it(tmp_path):
+def test_every_page_and_the_files_own_particulars_have_it(tmp_path: Path) -> None:
     pdf = blank_pdf(3)
     pdf.docinfo["/Title"] = "Lease"
     data = filled(pdf, field_value("text", "Ana", area(0.1, 0.1, 0.3, 0.05, page=2)))
@@ -74,7 +76,7 @@ def test_every_page_and_the_files_own_particulars_have_it(tmp_path):
         assert str(read.docinfo["/Title"]) == "Lease"
 
 
-def test_only_accounts_that_want_ids_get_them(tmp_path):
+def test_only_accounts_that_want_ids_get_them(tmp_path: Path) -> None:
     pdf = blank_pdf()
     data = filled(pdf, account=Account())
     assert "Document ID" not in poppler_text(data, tmp_path)
@@ -82,7 +84,7 @@ def test_only_accounts_that_want_ids_get_them(tmp_path):
     assert (page_footer(Account(), SLUG), page_footer(WITH_IDS, SLUG)) == ("", LINE)
 
 
-def test_what_the_document_has_there_does_not_shine_through_and_a_value_stays_in_front(tmp_path):
+def test_what_the_document_has_there_does_not_shine_through_and_a_value_stays_in_front(tmp_path: Path) -> None:
     dark = b"0.2 g 0 0 612 30 re f"
     plain = picture_of(filled(blank_pdf(content=dark)), scale=2)
     words = plain.crop((18, 2 * (792 - 14), 400, 2 * (792 - 6))).convert("L")
@@ -97,7 +99,7 @@ def test_what_the_document_has_there_does_not_shine_through_and_a_value_stays_in
 @pytest.mark.parametrize(
     ("size", "there"), [((170, 300), True), ((60, 60), False), ((3, 3), False), ((3000, 5000), True)]
 )
-def test_small_and_large_pages(size, there, tmp_path):
+def test_small_and_large_pages(size: tuple[float, float], there: bool, tmp_path: Path) -> None:
     data = filled(blank_pdf(size=size))
     assert (LINE in " ".join(poppler_text(data, tmp_path).split())) is there
     footer = PageFooter(text=LINE, width=size[0], height=size[1])

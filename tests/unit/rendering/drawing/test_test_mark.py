@@ -1,5 +1,9 @@
 """The mark of test mode: on every page, whatever its size and turn, read by poppler, and hiding no field."""
 
+from pathlib import Path
+from typing import Any
+
+import pikepdf
 import pytest
 
 from contracts.fields.paper import document_id
@@ -24,14 +28,14 @@ MARK = "TEST – no legal effect"
 RED = (217, 23, 23)
 
 
-def filled(pdf, *items, test=True, **more) -> bytes:
+def filled(pdf: pikepdf.Pdf, *items: Any, test: bool = True, **more: Any) -> bytes:
     sizes = [(page.width, page.height) for page in map(visible_page, pdf.pages)]
     document = stored(sizes)
     fill_into(pdf, document, request(*items, documents=[document], test=test, mark=MARK if test else "", **more), {})
     return saved(pdf)
 
 
-def test_every_page_says_it_at_its_head_and_its_foot(tmp_path):
+def test_every_page_says_it_at_its_head_and_its_foot(tmp_path: Path) -> None:
     data = filled(blank_pdf(3), field_value("text", "Ana", area(0.1, 0.1, 0.3, 0.05, page=2)))
     pages = [page for page in poppler_text(data, tmp_path).split("\f") if page.strip()]
     assert [page.count(MARK) for page in pages] == [2, 2, 2]
@@ -39,7 +43,7 @@ def test_every_page_says_it_at_its_head_and_its_foot(tmp_path):
 
 
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
-def test_it_is_at_the_edges_that_the_reader_sees(rotation, tmp_path):
+def test_it_is_at_the_edges_that_the_reader_sees(rotation: int, tmp_path: Path) -> None:
     pdf = golden_fields.page(rotation, crop=True)
     data = filled(pdf)
     seen = picture_of(data).convert("RGB")
@@ -53,16 +57,16 @@ def test_it_is_at_the_edges_that_the_reader_sees(rotation, tmp_path):
         assert _is_red(seen.getpixel(edge)), "there is a frame"
 
 
-def _is_red(pixel) -> bool:
-    return pixel[0] > 150 and pixel[1] < 110 and pixel[2] < 110
+def _is_red(pixel: Any) -> bool:
+    return bool(pixel[0] > 150 and pixel[1] < 110 and pixel[2] < 110)
 
 
 @pytest.mark.parametrize("size", [(170, 300), (70, 100), (3000, 5000)])
-def test_small_and_large_pages(size, tmp_path):
+def test_small_and_large_pages(size: tuple[float, float], tmp_path: Path) -> None:
     assert " ".join(poppler_text(filled(blank_pdf(size=size)), tmp_path).split()).count(MARK) == 2
 
 
-def test_it_stands_beside_the_document_id(tmp_path):
+def test_it_stands_beside_the_document_id(tmp_path: Path) -> None:
     data = filled(blank_pdf(), account=Account(with_signature_id=True))
     text = poppler_text(data, tmp_path)
     assert text.count(MARK) == 2
@@ -72,7 +76,7 @@ def test_it_stands_beside_the_document_id(tmp_path):
     assert not any(_is_red(corner.getpixel(place)) for place in places), "neither lies over the other"
 
 
-def test_a_value_at_the_very_edge_stays_in_front(tmp_path):
+def test_a_value_at_the_very_edge_stays_in_front(tmp_path: Path) -> None:
     value = field_value("text", "Front", area(0.3, 0, 0.4, 0.02), preferences={"background": "#00ff00"})
     data = filled(blank_pdf(), value)
     assert "Front" in poppler_text(data, tmp_path)
@@ -80,7 +84,7 @@ def test_a_value_at_the_very_edge_stays_in_front(tmp_path):
     assert MARK in poppler_text(data, tmp_path), "and the foot says it all the same"
 
 
-def test_it_is_said_in_the_language_of_the_account():
+def test_it_is_said_in_the_language_of_the_account() -> None:
     said = {mark_of(Account(locale=tag)) for tag in languages()}
     assert len(said) == len(languages()), "each has its own"
     assert mark_of(Account(locale="de-AT")) == "TEST – ohne Rechtswirkung"

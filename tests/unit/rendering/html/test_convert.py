@@ -6,7 +6,10 @@ import io
 import struct
 import threading
 import zlib
+from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -25,7 +28,7 @@ from services.rendering.jobs.text.fonts import OWN_FOLDER
 from tests.support.rendering.intake import texts
 
 
-def one_field(html: str):
+def one_field(html: str) -> Any:
     data, [field], report = html_to_pdf(html)
     assert report == []
     return field, data
@@ -57,18 +60,18 @@ def has_color(data: bytes, page: int = 1) -> bool:
         ("A6", (298, 420)),
     ],
 )
-def test_sizes(size, points):
+def test_sizes(size: str, points: tuple[int, ...]) -> None:
     data, _, _ = html_to_pdf("<p>x", size=size)
     with pdfium.PdfDocument(data) as document:
         assert tuple(round(length) for length in document.get_page_size(0)) == points
 
 
-def test_an_unknown_size_is_refused():
+def test_an_unknown_size_is_refused() -> None:
     with pytest.raises(Refused, match="size must be one of Letter, Legal"):
         html_to_pdf("<p>x", size="B5")
 
 
-def test_header_and_footer_are_on_every_page_and_count_them():
+def test_header_and_footer_are_on_every_page_and_count_them() -> None:
     numbers = 'Page <span class="pageNumber"></span> of <span class="totalPages"></span>'
     body = '<p>One</p><p style="break-before: page">Two</p>'
     data, _, _ = html_to_pdf(body, f"<style>b {{ color: red }}</style><b>{numbers}</b>", "<i>Foot</i>")
@@ -79,7 +82,7 @@ def test_header_and_footer_are_on_every_page_and_count_them():
     assert has_color(data)
 
 
-def test_header_and_footer_say_title_and_date_as_browsers_do():
+def test_header_and_footer_say_title_and_date_as_browsers_do() -> None:
     header = '<p class="title"></p>'
     footer = '<span class="date"></span> <span class=pageNumber></span>'
     data, _, _ = html_to_pdf("<title>My “own” \\title</title>x", header, footer, name="n", today=date(2026, 11, 2))
@@ -88,7 +91,7 @@ def test_header_and_footer_say_title_and_date_as_browsers_do():
     assert texts(data)[0].split() == ["x", '";', "}", "*", "{", "display:", "none"]
 
 
-def test_text_stays_clear_of_a_long_title():
+def test_text_stays_clear_of_a_long_title() -> None:
     data, [field], _ = html_to_pdf(
         f"<title>{'long ' * 100}</title><text-field name=a></text-field>",
         "<div class=title style='font-size: 20px'></div>",
@@ -101,12 +104,12 @@ def test_text_stays_clear_of_a_long_title():
     assert 792 - field.areas[0].y * 792 < lowest
 
 
-def test_text_stays_clear_of_a_high_header():
+def test_text_stays_clear_of_a_high_header() -> None:
     _, [field], _ = html_to_pdf("<text-field name=a></text-field>", '<div style="height: 200px">Header</div>')
     assert field.areas[0].y * 11 * 96 > 200
 
 
-def test_metrics_of_the_usual_fonts():
+def test_metrics_of_the_usual_fonts() -> None:
     data, _, _ = html_to_pdf(
         '<p style="font-family: Arial">a<p style="font-family: Times New Roman">b<p><code>c</code>'
     )
@@ -119,7 +122,7 @@ def test_metrics_of_the_usual_fonts():
 # Fields
 
 
-def test_a_field_is_where_its_element_was_laid_out():
+def test_a_field_is_where_its_element_was_laid_out() -> None:
     html = """<style>@page { margin: 0 } body { margin: 0 }</style>
         <div style="position: absolute; left: 102px; top: 264px">
         <text-field name="Full Name" role="Buyer" style="width: 204px; height: 52.8px; display: block"></text-field></div>"""
@@ -129,13 +132,15 @@ def test_a_field_is_where_its_element_was_laid_out():
     assert (area.x, area.y, area.w, area.h) == pytest.approx((0.125, 0.25, 0.25, 0.05), abs=1e-4)
 
 
-def test_a_field_is_drawn_where_its_area_says():
+def test_a_field_is_drawn_where_its_area_says() -> None:
     """Its own background shows the place."""
     html = """<h1>Title</h1><p>Before <signature-field name=s style="background: red; width: 30mm; height: 9mm">
         </signature-field> after</p>"""
     field, data = one_field(html)
     drawn = Image.open(io.BytesIO(draw_page(data, 1, 1000)))
-    left, top, right, bottom = drawn.getchannel("G").point(lambda value: 255 * (value < 20)).convert("1").getbbox()
+    bounds = drawn.getchannel("G").point(lambda value: 255 * (value < 20)).convert("1").getbbox()
+    assert bounds is not None
+    left, top, right, bottom = bounds
     red = drawn.crop((left, top, right, bottom))
     area = field.areas[0]
     box = (area.x * drawn.width, area.y * drawn.height)
@@ -146,7 +151,7 @@ def test_a_field_is_drawn_where_its_area_says():
     assert red.width > 0
 
 
-def test_nothing_of_the_tag_is_left_in_the_file():
+def test_nothing_of_the_tag_is_left_in_the_file() -> None:
     field, data = one_field('<p>a <text-field name="Secret Name" title="Secret Title">Secret Text</text-field> b')
     assert field.title == "Secret Title"
     assert texts(data)[0].split() == ["a", "b"]
@@ -201,14 +206,14 @@ def test_nothing_of_the_tag_is_left_in_the_file():
         ),
     ],
 )
-def test_attributes(html, expected):
+def test_attributes(html: str, expected: dict[str, Any]) -> None:
     field, _ = one_field(html)
     for key, value in expected.items():
         assert getattr(field, key) == value
     assert field.areas[0].w > 0.01
 
 
-def test_every_tag_has_a_size_of_its_own():
+def test_every_tag_has_a_size_of_its_own() -> None:
     """Those of the peer facts and every type there is."""
     words = "text signature initials date number image phone stamp file checkbox radio select multi-select payment verification"
     kinds = {*words.split(), "cells", "datenow", "heading", *(str(kind) for kind in FieldType)}
@@ -218,12 +223,12 @@ def test_every_tag_has_a_size_of_its_own():
     assert all(area.w > 0.01 and area.h > 0.01 for field in fields for area in field.areas)
 
 
-def test_fields_inside_fields_are_fields():
+def test_fields_inside_fields_are_fields() -> None:
     _, fields, _ = html_to_pdf("<text-field name=x><b><date-field name=y></date-field></b></text-field>")
     assert [field.name for field in fields] == ["x", "y"]
 
 
-def test_options_and_repetitions_are_areas_of_one_field():
+def test_options_and_repetitions_are_areas_of_one_field() -> None:
     _, fields, _ = html_to_pdf(
         "<radio-field name=r option=A></radio-field><radio-field name=r option=B></radio-field>"
         "<text-field name=t></text-field><div style='break-before: page'><text-field name=t></text-field></div>"
@@ -234,24 +239,24 @@ def test_options_and_repetitions_are_areas_of_one_field():
     ]
 
 
-def test_a_field_in_the_footer_is_on_every_page():
+def test_a_field_in_the_footer_is_on_every_page() -> None:
     body = '<p>One</p><p style="break-before: page">Two</p>'
     _, [field], _ = html_to_pdf(body, None, "<initials-field name=i></initials-field>")
     assert [area.page for area in field.areas] == [1, 2]
 
 
-def test_tags_that_are_not_closed_swallow_nothing():
+def test_tags_that_are_not_closed_swallow_nothing() -> None:
     data, fields, _ = html_to_pdf("<p>a <text-field name=x /> b <date-field name=y> c</p><p>d</p>")
     assert texts(data)[0].split() == ["a", "b", "c", "d"]
     assert [field.name for field in fields] == ["x", "y"]
 
 
-def test_markup_inside_a_closed_tag_goes_with_it():
+def test_markup_inside_a_closed_tag_goes_with_it() -> None:
     data, _, _ = html_to_pdf("a <text-field name=x><b>Name</b> here</text-field> b <text-field name=y>c</text-field>")
     assert texts(data)[0].split() == ["a", "b"]
 
 
-def test_turned_fields_have_their_box():
+def test_turned_fields_have_their_box() -> None:
     _, [field], report = html_to_pdf(
         "<div style='margin: 200px; width: 100px; transform: rotate(90deg)'><date-field name=d></date-field></div>"
     )
@@ -270,7 +275,7 @@ def test_turned_fields_have_their_box():
         ("<img src='https://example.com/a.png'>", "resource_missing"),
     ],
 )
-def test_what_is_left_out_is_reported(html, code):
+def test_what_is_left_out_is_reported(html: str, code: str) -> None:
     data, _, report = html_to_pdf(html)
     assert [notice.code for notice in report] == [code]
     if code == "unknown_tag":
@@ -280,20 +285,28 @@ def test_what_is_left_out_is_reported(html, code):
 # What is loaded
 
 
+class Listening(http.server.ThreadingHTTPServer):
+    asked: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked = []
+
+
 class Canary(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Listening)
         self.server.asked.append(self.path)
         self.send_response(200)
         self.end_headers()
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
 @pytest.fixture
-def canary():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canary)
-    server.asked = []
+def canary() -> Iterator[Listening]:
+    server = Listening(("127.0.0.1", 0), Canary)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -302,7 +315,7 @@ def canary():
     server.server_close()
 
 
-def test_no_connection_and_no_file_is_opened(canary, tmp_path):
+def test_no_connection_and_no_file_is_opened(canary: Listening, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("secret words")
     base = f"http://127.0.0.1:{canary.server_address[1]}"
@@ -321,7 +334,7 @@ def test_no_connection_and_no_file_is_opened(canary, tmp_path):
     assert b"EmbeddedFile" not in data
 
 
-def test_assets_that_were_fetched_beforehand_are_used():
+def test_assets_that_were_fetched_beforehand_are_used() -> None:
     html = '<link rel=stylesheet href="https://example.com/style.css"><img src="https://example.com/a.png"><p>x'
     style = b'@import "more.css"; p { color: blue }'
     assert external_urls(html) == ["https://example.com/style.css", "https://example.com/a.png"]
@@ -334,7 +347,7 @@ def test_assets_that_were_fetched_beforehand_are_used():
     assert has_color(data)
 
 
-def test_every_way_to_name_a_url_is_found():
+def test_every_way_to_name_a_url_is_found() -> None:
     html = """<base href="https://e.com/dir/"><img src="1.png"><div style="background:url('//e.com/2.png')">
         <style>@import url(3.css); a { b: url( "4.png" ) }</style><object data=5.svg></object><input type=image src=6.png>
         <svg><image xlink:href="8.png"></svg><img src="data:image/png;base64,x"><img src="file:///9">
@@ -345,7 +358,7 @@ def test_every_way_to_name_a_url_is_found():
     ]  # fmt: skip
 
 
-def test_pictures_in_the_document_itself_are_drawn():
+def test_pictures_in_the_document_itself_are_drawn() -> None:
     html = f'<img width=100 height=100 src="data:image/png;base64,{base64.b64encode(picture()).decode()}">'
     data, _, report = html_to_pdf(html)
     assert report == []
@@ -353,7 +366,7 @@ def test_pictures_in_the_document_itself_are_drawn():
 
 
 @pytest.mark.parametrize("family", ["Liberation Sans", "Arial", "serif", "Brought Along"])
-def test_no_document_is_set_in_the_fonts_of_another(family):
+def test_no_document_is_set_in_the_fonts_of_another(family: str) -> None:
     """Both are laid out by the same process, as in a rendering child."""
     plain = f"<p style='font-family: {family}'>Pay 9,999 EUR</p>"
     font = base64.b64encode((OWN_FOLDER / "DancingScript-Regular.ttf").read_bytes()).decode()
@@ -366,7 +379,7 @@ def test_no_document_is_set_in_the_fonts_of_another(family):
     assert draw_page(other, 1) != draw_page(before, 1)
 
 
-def test_emoji_are_in_colour():
+def test_emoji_are_in_colour() -> None:
     """By a rendering child, which may write into its own folder only."""
     pool = ChildPool(size=1).start()
     try:
@@ -378,20 +391,21 @@ def test_emoji_are_in_colour():
         pool.close()
     assert made.report == []
     picture = Image.open(io.BytesIO(draw_page(made.file, 1))).convert("RGB")
-    colors = [color for _, color in picture.getcolors(1 << 24)]
+    counted: Any = picture.getcolors(1 << 24)
+    colors = [color for _, color in counted]
     for kind in ("yellow of a face", "skin", "red of a flag"):
         wanted = {"yellow of a face": (255, 200, 40), "skin": (190, 140, 100), "red of a flag": (220, 30, 40)}[kind]
         assert any(max(abs(a - b) for a, b in zip(color, wanted, strict=True)) < 40 for color in colors), kind
     assert texts(made.file)[0].split() == ["A", "✔", "☎"]
 
 
-def test_tags_with_emoji_keep_them():
+def test_tags_with_emoji_keep_them() -> None:
     """A coloured picture is no text."""
     pdf, _, _ = html_to_pdf("<p>😀 {{Name 😀;role=Buyer ❤️}}</p>")
     assert "{{Name 😀;role=Buyer ❤" in texts(pdf)[0]
 
 
-def test_links_lead_to_the_web_only():
+def test_links_lead_to_the_web_only() -> None:
     html = '<a href="https://e.com/x">a</a> <a href="javascript:alert(1)">b</a> <a href="file:///c">c</a> <a href="#d">d</a>'
     data, _, _ = html_to_pdf(html)
     with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -423,7 +437,7 @@ def huge_picture() -> str:
     ],
     ids=lambda value: value[:30],
 )
-def test_what_is_too_much_is_refused(html, sentence):
+def test_what_is_too_much_is_refused(html: str, sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
         html_to_pdf(html)
 
@@ -442,7 +456,7 @@ def test_what_is_too_much_is_refused(html, sentence):
     ],
     ids=["deep", "spans", "picture", "characters", "empty", "wide", "script", "css"],
 )
-def test_what_is_odd_is_laid_out(html):
+def test_what_is_odd_is_laid_out(html: str) -> None:
     data, _, _ = html_to_pdf(html)
     assert len(texts(data)) == 1
     assert "document" not in texts(data)[0]

@@ -69,7 +69,7 @@ ACTING = [
 ]  # fmt: skip
 
 
-def test_nothing_that_acts_is_left():
+def test_nothing_that_acts_is_left() -> None:
     data = full_of_actions()
     before = unpacked(data)
     prepared = take(data)
@@ -82,7 +82,7 @@ def test_nothing_that_acts_is_left():
     }  # fmt: skip
 
 
-def test_links_bookmarks_and_what_is_seen_stay():
+def test_links_bookmarks_and_what_is_seen_stay() -> None:
     with opened(take(full_of_actions())) as pdf:
         annotations = list(pdf.pages[0].obj.Annots)
         assert str(annotations[0].A.URI) == "https://example.com/terms"
@@ -94,7 +94,7 @@ def test_links_bookmarks_and_what_is_seen_stay():
         assert "/Dests" in pdf.Root.Names
 
 
-def test_resources_that_are_called_like_actions_stay():
+def test_resources_that_are_called_like_actions_stay() -> None:
     pdf = pikepdf.new()
     font = pdf_files.standard_font(pdf, "Helvetica")
     form = pdf.make_stream(b"BT /AA 12 Tf 10 10 Td (inside) Tj ET")
@@ -111,8 +111,8 @@ def test_resources_that_are_called_like_actions_stay():
         assert "/AA" in pdf.pages[0].obj.Resources.ExtGState
 
 
-def test_what_is_seen_does_not_depend_on_the_medium():
-    def layers(pdf):
+def test_what_is_seen_does_not_depend_on_the_medium() -> None:
+    def layers(pdf: pikepdf.Pdf) -> None:
         pdf.Root.OCProperties = Dictionary(
             OCGs=Array([]), D=Dictionary(AS=Array([Dictionary(Event=Name.Print)])), Configs=Array([Dictionary()])
         )

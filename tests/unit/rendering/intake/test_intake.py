@@ -3,6 +3,9 @@
 import io
 import subprocess
 import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pytest
@@ -19,33 +22,33 @@ from tests.support.rendering.intake import RAW, changed, codes, opened, script, 
 # What is accepted
 
 
-def test_an_ordinary_document_keeps_its_pages_and_text():
+def test_an_ordinary_document_keeps_its_pages_and_text() -> None:
     prepared = take(pdf_files.document(pdf_files.line("One"), pdf_files.line("Two"), media=pdf_files.A4))
     assert texts(prepared.file) == ["One", "Two"]
     assert [(page.width, page.height) for page in prepared.pages] == [(595, 842)] * 2
     assert (prepared.report, prepared.fields, prepared.signed) == ([], [], False)
 
 
-def test_the_same_file_gives_the_same_bytes():
+def test_the_same_file_gives_the_same_bytes() -> None:
     data = pdf_files.document(pdf_files.line("One {{A;type=text}}"))
     assert take(data).file == take(data).file
 
 
-def test_a_prepared_file_needs_nothing_more():
+def test_a_prepared_file_needs_nothing_more() -> None:
     once = take(pdf_files.document(pdf_files.line("One {{A;type=text}} x")))
     twice = take(once.file)
     assert (twice.report, twice.fields) == ([], [])
     assert texts(twice.file) == texts(once.file)
 
 
-def test_encryption_that_asks_for_no_password_is_taken_off():
+def test_encryption_that_asks_for_no_password_is_taken_off() -> None:
     prepared = take(pdf_files.encrypted(pdf_files.document(pdf_files.line("Secret"))))
     assert codes(prepared) == ["decrypted"]
     assert b"/Encrypt" not in prepared.file
     assert texts(prepared.file) == ["Secret"]
 
 
-def test_broken_cross_references_are_repaired():
+def test_broken_cross_references_are_repaired() -> None:
     prepared = take(pdf_files.broken_cross_references(pdf_files.document(pdf_files.line("Text"))))
     assert codes(prepared) == ["repaired"]
     assert texts(prepared.file) == ["Text"]
@@ -53,11 +56,11 @@ def test_broken_cross_references_are_repaired():
         assert pdf.get_warnings() == []
 
 
-def test_something_before_the_header_is_forgiven():
+def test_something_before_the_header_is_forgiven() -> None:
     assert texts(take(b"\r\n\r\nHTTP rest\n" + pdf_files.document(pdf_files.line("Text"))).file) == ["Text"]
 
 
-def test_what_readers_would_guess_about_is_said_plainly():
+def test_what_readers_would_guess_about_is_said_plainly() -> None:
     prepared = take(pdf_files.document(pdf_files.line("Text"), rotate=-90, crop=(9000, 9000, 9100, 9100)))
     with opened(prepared) as pdf:
         assert pdf.pages[0].obj.Rotate == 270
@@ -66,7 +69,9 @@ def test_what_readers_would_guess_about_is_said_plainly():
 
 
 @pytest.mark.parametrize("crop", [(300, 400, 1000, 1000), (300, -500, 500, 500), (-50, 300, 900, 700)])
-def test_all_readers_show_the_same_part_of_a_page_whose_crop_box_reaches_beyond_it(crop, tmp_path):
+def test_all_readers_show_the_same_part_of_a_page_whose_crop_box_reaches_beyond_it(
+    crop: tuple[int, ...], tmp_path: Path
+) -> None:
     """ISO 32000-2, 14.11.2.1: what the crop box and the media box have in common. Poppler shows more of a page that is smaller than its crop box, unless that is said."""
     name = tmp_path / "cropped"
     name.with_suffix(".pdf").write_bytes(take(pdf_files.document(b"0 0 612 792 re f", crop=crop)).file)
@@ -117,13 +122,13 @@ def with_handler(standard: bytes, other: bytes) -> bytes:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_refusals_say_why(data, sentence):
+def test_refusals_say_why(data: bytes, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         take(data)
     assert sentence in str(refused.value)
 
 
-def test_limits_are_named():
+def test_limits_are_named() -> None:
     data = pdf_files.document("", "", "")
     with pytest.raises(Refused, match="3 pages; at most 2 are allowed"):
         take(data, limits=Limits(pages=2))
@@ -133,13 +138,13 @@ def test_limits_are_named():
         take(data, limits=Limits(objects=5))
 
 
-def test_a_size_that_is_no_number_is_not_replaced_by_a_guess():
+def test_a_size_that_is_no_number_is_not_replaced_by_a_guess() -> None:
     data = pdf_files.document(media=(0, 0, 612, 792)).replace(b"[ 0 0 612 792 ]", b"[0 0 1e9 1e9]  ")
     with pytest.raises(Refused, match="a size that makes no sense"):
         take(data)
 
 
-def test_a_truncated_file_is_repaired_or_refused():
+def test_a_truncated_file_is_repaired_or_refused() -> None:
     data = pdf_files.document(*[pdf_files.line(f"Page {number}") for number in range(20)])
     for cut in range(100, len(data), 997):
         try:
@@ -149,7 +154,7 @@ def test_a_truncated_file_is_repaired_or_refused():
         assert "repaired" in codes(prepared)
 
 
-def test_a_file_that_lost_what_it_refers_to_is_refused():
+def test_a_file_that_lost_what_it_refers_to_is_refused() -> None:
     data = pdf_files.document(pdf_files.line("First"), pdf_files.line("Second"))
     whole = data[: data.rindex(b"xref\n0")]
     assert texts(take(whole + b"trailer\n<< /Root 1 0 R").file) == ["First", "Second"]
@@ -158,7 +163,7 @@ def test_a_file_that_lost_what_it_refers_to_is_refused():
             take(data[:cut])
 
 
-def test_a_download_that_was_interrupted_is_refused():
+def test_a_download_that_was_interrupted_is_refused() -> None:
     """A linearized file has a trailer at its beginning: qpdf makes a document of any part of it, with fewer pages."""
     words = [pdf_files.line(f"Page {number}") for number in range(5)]
     with pikepdf.open(io.BytesIO(pdf_files.document(*words))) as pdf:
@@ -168,7 +173,7 @@ def test_a_download_that_was_interrupted_is_refused():
             take(data[:cut])
 
 
-def test_a_reference_to_nothing_is_no_damage():
+def test_a_reference_to_nothing_is_no_damage() -> None:
     data = changed(
         pdf_files.document(pdf_files.line("Text")), lambda pdf: pdf.Root.__setitem__("/Extra", pdf.Root.Pages)
     )
@@ -183,14 +188,15 @@ def test_a_reference_to_nothing_is_no_damage():
 def bomb(size: int, names: list[str], *, where: str = "content") -> bytes:
     """``size`` bytes under these filters, as a page's content, a form, a picture or a font's program."""
     data = bytes(size)
+    packing: dict[str, Callable[[bytes], bytes]] = {
+        "FlateDecode": lambda data: zlib.compress(data, 9),
+        "RunLengthDecode": lambda data: b"\x81\0" * (len(data) // 128) + b"\x80",
+        "ASCIIHexDecode": lambda data: data.hex().encode() + b">",
+        "LZWDecode": lambda _: lzw_of_zeros(size),
+        "ASCII85Decode": lambda _: b"z" * (size // 4) + b"~>",
+    }
     for name in reversed(names):
-        data = {
-            "FlateDecode": lambda data: zlib.compress(data, 9),
-            "RunLengthDecode": lambda data: b"\x81\0" * (len(data) // 128) + b"\x80",
-            "ASCIIHexDecode": lambda data: data.hex().encode() + b">",
-            "LZWDecode": lambda _: lzw_of_zeros(size),
-            "ASCII85Decode": lambda _: b"z" * (size // 4) + b"~>",
-        }[name](data)
+        data = packing[name](data)
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     stream = pdf.make_stream(b"")
@@ -238,18 +244,18 @@ SMALL = Limits(streams=StreamLimits(one=1_000_000, all=3_000_000, picture=2_000_
     ids="-".join,
 )
 @pytest.mark.parametrize("where", ["content", "form"])
-def test_streams_that_expand_too_far_are_refused(filters, where):
+def test_streams_that_expand_too_far_are_refused(filters: list[str], where: str) -> None:
     with pytest.raises(Refused, match="expands to more than"):
         take(bomb(4_000_000, filters, where=where), limits=SMALL)
 
 
-def test_a_picture_is_measured_by_what_it_says_unless_it_is_packed_twice():
+def test_a_picture_is_measured_by_what_it_says_unless_it_is_packed_twice() -> None:
     assert take(bomb(4_000_000, ["FlateDecode"], where="picture"), limits=SMALL)
     with pytest.raises(Refused, match="expands to more than"):
         take(bomb(4_000_000, ["FlateDecode", "FlateDecode"], where="picture"), limits=SMALL)
 
 
-def test_many_streams_count_together():
+def test_many_streams_count_together() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     page.obj.Contents = Array([])
@@ -261,7 +267,7 @@ def test_many_streams_count_together():
         take(pdf_files.saved(pdf, **RAW), limits=SMALL)
 
 
-def test_an_object_stream_that_expands_too_far_is_refused():
+def test_an_object_stream_that_expands_too_far_is_refused() -> None:
     pdf = pikepdf.new()
     pdf_files.add_page(pdf, "")
     pdf.Root.Extra = pdf.make_indirect(String("x" * 3_000_000))
@@ -285,13 +291,13 @@ def nested_forms(levels: int, times: int) -> bytes:
     return pdf_files.saved(pdf)
 
 
-def test_forms_that_draw_each_other_are_counted():
+def test_forms_that_draw_each_other_are_counted() -> None:
     assert take(nested_forms(3, 10))
     with pytest.raises(Refused, match="Page 1 of the PDF draws more than 20,000 forms"):
         take(nested_forms(9, 10))
 
 
-def test_a_form_that_draws_itself_is_refused():
+def test_a_form_that_draws_itself_is_refused() -> None:
     pdf = pikepdf.new()
     form = pdf.make_stream(b"/X Do")
     form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
@@ -301,7 +307,7 @@ def test_a_form_that_draws_itself_is_refused():
         take(pdf_files.saved(pdf))
 
 
-def test_a_form_that_draws_itself_by_the_name_that_the_page_gave_it_is_refused():
+def test_a_form_that_draws_itself_by_the_name_that_the_page_gave_it_is_refused() -> None:
     pdf = pikepdf.new()
     form = pdf.make_stream(b"/X Do /X Do")
     form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
@@ -310,7 +316,7 @@ def test_a_form_that_draws_itself_by_the_name_that_the_page_gave_it_is_refused()
         take(pdf_files.saved(pdf))
 
 
-def test_a_form_that_could_draw_itself_but_does_not_is_accepted():
+def test_a_form_that_could_draw_itself_but_does_not_is_accepted() -> None:
     pdf = pikepdf.new()
     form = pdf.make_stream(b"0 0 9 9 re f")
     form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
@@ -319,7 +325,7 @@ def test_a_form_that_could_draw_itself_but_does_not_is_accepted():
     assert take(pdf_files.saved(pdf)).report == []
 
 
-def test_filters_without_end_are_refused():
+def test_filters_without_end_are_refused() -> None:
     with pytest.raises(Refused, match="more than 8 filters"):
         take(bomb(100, ["FlateDecode"] * 9))
 
@@ -328,7 +334,7 @@ def test_filters_without_end_are_refused():
 
 
 @pytest.mark.parametrize("options", [{}, {"certified": 2}, {"certified": 3}, {"locks": "Include"}], ids=str)
-def test_a_signed_file_is_left_byte_for_byte(options):
+def test_a_signed_file_is_left_byte_for_byte(options: dict[str, Any]) -> None:
     data = pdf_files.signed(pdf_files.document(pdf_files.line("Deal {{Name;type=text}}")), **options)
     prepared = take(data, flatten=True)
     assert prepared.signed
@@ -346,25 +352,25 @@ def test_a_signed_file_is_left_byte_for_byte(options):
     ],
     ids=str,
 )
-def test_a_file_that_may_not_be_added_to_is_refused(options, reason):
+def test_a_file_that_may_not_be_added_to_is_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         take(pdf_files.signed(pdf_files.document(), **options))
 
 
-def test_a_signed_file_that_needs_repair_is_refused():
+def test_a_signed_file_that_needs_repair_is_refused() -> None:
     data = pdf_files.signed(pdf_files.document(pdf_files.line("Deal")))
     for damaged in (data + b"trailing rubbish", pdf_files.broken_cross_references(data), data[:-200]):
         with pytest.raises(Refused, match=r"signed and damaged|lost a signature|could not be repaired"):
             take(damaged)
 
 
-def test_scripts_of_a_signed_file_are_reported():
+def test_scripts_of_a_signed_file_are_reported() -> None:
     data = pdf_files.signed(changed(pdf_files.document(), lambda pdf: pdf.Root.__setitem__("/OpenAction", script())))
     assert "active_content_kept" in codes(take(data))
 
 
-def test_usage_rights_are_no_signature():
-    def rights(pdf):
+def test_usage_rights_are_no_signature() -> None:
+    def rights(pdf: pikepdf.Pdf) -> None:
         pdf.Root.Perms = Dictionary(UR3=Dictionary(Type=Name.Sig, ByteRange=Array([0, 1, 2, 3]), Contents=String("x")))
 
     prepared = take(changed(pdf_files.document(pdf_files.line("{{A;type=text}}")), rights))

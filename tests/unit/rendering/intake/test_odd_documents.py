@@ -98,7 +98,7 @@ def drawn(data: bytes, page: int) -> Image.Image:
     with pdfium.PdfDocument(data) as document:
         document.init_forms()
         opened = document[page]
-        image = opened.render(scale=900 / max(opened.get_size())).to_pil().convert("RGB")
+        image: Image.Image = opened.render(scale=900 / max(opened.get_size())).to_pil().convert("RGB")
         opened.close()
     return image
 

@@ -125,7 +125,12 @@ def test_a_layer_that_is_hidden_stays_hidden() -> None:
 
 def test_only_pages_that_may_have_changed_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(preparing, "compare_pages", lambda _before, _after, pages, *_, **__: drawn.extend(pages) or [])
+
+    def compare(_before: Any, _after: Any, pages: list[int], *_: Any, **__: Any) -> list[Any]:
+        drawn.extend(pages)
+        return []
+
+    monkeypatch.setattr(preparing, "compare_pages", compare)
     several = pdf_files.document(WORDS, "BT /F1 12 Tf 72 700 Td ({{Name}}) Tj ET", WORDS)
     take(several)
     assert drawn == [2]

@@ -38,7 +38,7 @@ def drawn(data: bytes, page: int = 0) -> Image.Image:
     """The page, 320 pixels wide."""
     with pdfium.PdfDocument(data) as document:
         opened = document[page]
-        image = opened.render(scale=320 / opened.get_width()).to_pil().convert("RGB")
+        image: Image.Image = opened.render(scale=320 / opened.get_width()).to_pil().convert("RGB")
         opened.close()
     return image
 
@@ -239,7 +239,7 @@ def test_each_page_of_a_tiff_is_a_page() -> None:
 
 @pytest.mark.parametrize("bits", ["1", "L", "P", "RGB", "RGBA"])
 def test_bitmaps(bits: str) -> None:
-    image = marked().convert(bits, **({"dither": Image.Dither.NONE} if bits == "1" else {}))
+    image = marked().convert(bits, dither=Image.Dither.NONE if bits == "1" else None)
     result, file = take(picture("BMP", image=image))
     assert "without loss" in notices(result)["picture_converted"]
     with pikepdf.open(io.BytesIO(file)) as pdf:

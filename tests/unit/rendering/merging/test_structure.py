@@ -36,7 +36,8 @@ def test_bookmarks_lead_to_the_pages_of_their_own_file(tmp_path: Path) -> None:
         assert titles(outline.root) == [
             ("A chapter", ["A end"]), "A web", "A run", ("B chapter", ["B end"]), "B web", "B run",
         ]  # fmt: skip
-        chapter, web, launch = outline.root[3:]
+        found: list[Any] = list(outline.root)
+        chapter, web, launch = found[3:]
         assert chapter.destination[0].objgen == pdf.pages[3].obj.objgen
         assert [chapter.children[0].destination[0].objgen, chapter.children[0].destination[1]] == [
             pdf.pages[4].obj.objgen,
@@ -65,7 +66,7 @@ def test_page_labels_go_on_in_each_file() -> None:
         Kids=Array([Dictionary(Nums=Array([0, Dictionary(S=Name.r)])), Dictionary(Nums=Array([2, Dictionary(P=String("X-"), St=7, S=Name.D)]))])
     )  # fmt: skip
     with opened(document(line("1"), line("2")), saved(roman), document(line("3"))) as pdf:
-        assert [page.label for page in pdf.pages] == ["1", "2", "i", "ii", "X-7", "1"]
+        assert [str(page.label) for page in pdf.pages] == ["1", "2", "i", "ii", "X-7", "1"]
     with opened(document(line("1")), document(line("2"))) as pdf:
         assert "/PageLabels" not in pdf.Root
 
@@ -94,7 +95,9 @@ def test_structure_trees_become_one(tmp_path: Path) -> None:
         assert bool(pdf.Root.MarkInfo.Marked)
         assert str(pdf.Root.Lang) == "en"
         assert root.RoleMap.Para == "/P"
-        of_number = dict(zip(list(root.ParentTree.Nums)[::2], list(root.ParentTree.Nums)[1::2], strict=True))
+        of_number: dict[Any, Any] = dict(
+            zip(list(root.ParentTree.Nums)[::2], list(root.ParentTree.Nums)[1::2], strict=True)
+        )
         for number, page in enumerate(pdf.pages):
             [element] = of_number[int(page.obj.StructParents)]
             assert element.objgen == root.K[number].objgen

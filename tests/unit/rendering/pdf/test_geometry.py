@@ -1,6 +1,7 @@
 """Page geometry: a box drawn through it appears where the area says, as pdfium and poppler draw the page."""
 
 import io
+from typing import Any
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -32,7 +33,7 @@ areas = st.tuples(*[st.floats(0, 0.9)] * 2, *[st.floats(0.05, 0.5)] * 2).map(
 rotations = st.sampled_from([None, 0, 90, 180, 270, -90, -180, -270, 450, 45, 100, -100, 90.0, pikepdf.Name.Wrong])
 
 
-def draw_area(media, crop, rotate, area: Area) -> tuple[Image.Image, Rectangle]:
+def draw_area(media: Any, crop: Any, rotate: int, area: Area) -> tuple[Image.Image, Rectangle]:
     """The page as pdfium draws it, with the area filled; and the area in pixels, origin bottom left."""
     with pikepdf.open(io.BytesIO(pdf_files.document("", media=media, crop=crop, rotate=rotate))) as pdf:
         page = pdf.pages[0]
@@ -49,7 +50,7 @@ def draw_area(media, crop, rotate, area: Area) -> tuple[Image.Image, Rectangle]:
 
 @settings(max_examples=60, deadline=None)
 @given(media=boxes, crop=st.none() | boxes, rotate=rotations, area=areas)
-def test_a_box_drawn_through_the_matrix_is_where_the_area_says(media, crop, rotate, area):
+def test_a_box_drawn_through_the_matrix_is_where_the_area_says(media: Any, crop: Any, rotate: int, area: Any) -> None:
     if crop and (
         min(media[2], crop[2]) - max(media[0], crop[0]) < 60 or min(media[3], crop[3]) - max(media[1], crop[1]) < 60
     ):
@@ -64,7 +65,7 @@ def test_a_box_drawn_through_the_matrix_is_where_the_area_says(media, crop, rota
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
-def test_size_is_upright_and_in_points(rotate):
+def test_size_is_upright_and_in_points(rotate: int) -> None:
     data = pdf_files.document("", media=(10, 20, 210, 320), crop=(10, 20, 110, 320), rotate=rotate, user_unit=2.5)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         visible = visible_page(pdf.pages[0])
@@ -73,7 +74,7 @@ def test_size_is_upright_and_in_points(rotate):
     assert visible.rotation == rotate
 
 
-def test_inherited_attributes_are_found():
+def test_inherited_attributes_are_found() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.document(""))) as pdf:
         page, tree = pdf.pages[0], pdf.Root.Pages
         del page.obj["/MediaBox"]
@@ -94,7 +95,7 @@ def test_inherited_attributes_are_found():
         ((1, 2), None, (0, 0, 612, 792)),
     ],
 )
-def test_boxes_that_readers_correct(media, crop, box):
+def test_boxes_that_readers_correct(media: Any, crop: Any, box: tuple[int, ...]) -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     page.obj.MediaBox = pikepdf.Array(list(media))
@@ -103,7 +104,7 @@ def test_boxes_that_readers_correct(media, crop, box):
     assert visible_page(page).box == box
 
 
-def test_a_ring_of_parents_ends():
+def test_a_ring_of_parents_ends() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     page.obj.Parent = pdf.make_indirect(pikepdf.Dictionary(Type=pikepdf.Name.Pages))
@@ -113,14 +114,14 @@ def test_a_ring_of_parents_ends():
 
 
 @pytest.mark.parametrize("unit", [0, -3, "x"])
-def test_senseless_user_units_count_as_one(unit):
+def test_senseless_user_units_count_as_one(unit: Any) -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     page.obj.UserUnit = unit
     assert visible_page(page).user_unit == 1
 
 
-def test_state_plainly_leaves_one_reading():
+def test_state_plainly_leaves_one_reading() -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf, rotate=-90, crop=(5000, 5000, 6000, 6000))
     page.obj.UserUnit = -1
@@ -134,7 +135,7 @@ def test_state_plainly_leaves_one_reading():
 
 @given(area=areas, rotate=st.sampled_from([0, 90, 180, 270]), unit=st.sampled_from([0.5, 1, 3]))
 @settings(max_examples=30, deadline=None)
-def test_areas_survive_the_way_through_default_user_space(area, rotate, unit):
+def test_areas_survive_the_way_through_default_user_space(area: Any, rotate: int, unit: Any) -> None:
     data = pdf_files.document("", media=(7, -9, 407, 591), rotate=rotate, user_unit=unit)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         visible = visible_page(pdf.pages[0])
@@ -144,14 +145,14 @@ def test_areas_survive_the_way_through_default_user_space(area, rotate, unit):
         assert getattr(back, key) == pytest.approx(getattr(area, key), abs=1e-9)
 
 
-def test_clip_keeps_what_lies_on_the_page():
+def test_clip_keeps_what_lies_on_the_page() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.document(""))) as pdf:
         visible = visible_page(pdf.pages[0])
     assert clip(Rectangle(-10, 780, 100, 900), visible) == (0, 780, 100, 792)
     assert clip(Rectangle(700, 0, 800, 10), visible) is None
 
 
-def test_after_does_the_first_matrix_first():
+def test_after_does_the_first_matrix_first() -> None:
     move, double = Matrix(1, 0, 0, 1, 10, 0), Matrix(2, 0, 0, 2, 0, 0)
     assert double.after(move).apply(1, 1) == (22, 2)
     assert move.after(double).apply(1, 1) == (12, 2)

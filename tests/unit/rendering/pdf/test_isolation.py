@@ -42,7 +42,7 @@ JOINTS = [" ", "\n", "\r\n", "\t", "\f", ""]
 @settings(max_examples=400, deadline=None)
 def test_reading_without_a_parser_finds_what_a_parser_finds(pieces: list[tuple[str, str]]) -> None:
     pdf, page = a_page("".join(f"{piece}{joint}" for piece, joint in pieces))
-    plain = isolation._plain_operators([page.Contents])
+    plain = isolation._plain_operators([_stream(page)])
     page.obj.Contents = pikepdf.Array([page.Contents, pdf.make_stream(f"\n{isolation._END}\n".encode())])
     if plain is not None:
         parsed = isolation._operators(page)
@@ -56,7 +56,7 @@ def test_reading_without_a_parser_finds_what_a_parser_finds(pieces: list[tuple[s
 )
 def test_usual_content_needs_no_parser(content: str) -> None:
     _, page = a_page(content)
-    assert isolation._plain_operators([page.Contents]) is not None
+    assert isolation._plain_operators([_stream(page)]) is not None
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,12 @@ def test_content_without_an_end_is_drawn_on_its_own(content: str) -> None:
     isolation.isolate(pdf, page)
     assert [part.read_bytes() for part in page.obj.Contents] == [b"q /CountersignPage0 Do Q"]
     assert page.resources.XObject.CountersignPage0.read_bytes() == content.encode()
+
+
+def _stream(page: pikepdf.Page) -> pikepdf.Stream:
+    content = page.Contents
+    assert isinstance(content, pikepdf.Stream)
+    return content
 
 
 def a_page(content: str) -> tuple[pikepdf.Pdf, pikepdf.Page]:

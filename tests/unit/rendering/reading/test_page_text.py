@@ -61,7 +61,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_words_stand_where_poppler_finds_them(name):
+def test_words_stand_where_poppler_finds_them(name: str) -> None:
     data = PAGES[name]
     page = page_of(data)
     with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -97,7 +97,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_is_not_seen_is_not_read(name):
+def test_what_is_not_seen_is_not_read(name: str) -> None:
     """Every way to hide a word that we know: the eye reads "We shall pay", and so does the ear."""
     with pikepdf.open(io.BytesIO(pdf_files.document(HIDDEN[name] + line("We shall pay", y=650)))) as pdf:
         pdf.pages[0].obj.Resources.ExtGState = Dictionary(Clear=Dictionary(ca=0, CA=0))
@@ -106,12 +106,12 @@ def test_what_is_not_seen_is_not_read(name):
     assert page.hidden == 3
 
 
-def test_a_part_of_a_word_that_is_covered_is_not_read():
+def test_a_part_of_a_word_that_is_covered_is_not_read() -> None:
     page = page_of(pdf_files.document(line("cannot") + "1 1 1 rg 92 690 40 30 re f 0 g"))
     assert told(page) == "can"
 
 
-def test_other_words_behind_those_that_are_seen_are_not_read():
+def test_other_words_behind_those_that_are_seen_are_not_read() -> None:
     """In the same place, and drawn before: only what is drawn over them is seen."""
     over = "1 1 1 rg 60 690 300 30 re f 0 g " + line("Pay 9000 euros")
     page = page_of(pdf_files.document(line("Pay 1000 euros") + over))
@@ -119,13 +119,13 @@ def test_other_words_behind_those_that_are_seen_are_not_read():
     assert "9" in told(page)
 
 
-def test_what_replaces_text_is_not_read():
+def test_what_replaces_text_is_not_read() -> None:
     """/ActualText may say anything."""
     content = "/Span <</ActualText (nothing at all)>> BDC " + line("9000 euros") + " EMC"
     assert told(page_of(pdf_files.document(content))) == "9000 euros"
 
 
-def test_words_of_annotations_are_read_and_what_lies_under_them_is_not():
+def test_words_of_annotations_are_read_and_what_lies_under_them_is_not() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.document(line("We shall not pay")))) as pdf:
         look = pdf.make_stream(b"1 g 0 0 200 30 re f 0 g BT /F1 12 Tf 2 10 Td (They shall pay) Tj ET")
         look.Type, look.Subtype, look.BBox = Name.XObject, Name.Form, Array([0, 0, 200, 30])
@@ -138,7 +138,7 @@ def test_words_of_annotations_are_read_and_what_lies_under_them_is_not():
     assert told(page) == "They shall pay"
 
 
-def test_parts_of_a_tagged_file_as_poppler_tells_them(tmp_path: Path):
+def test_parts_of_a_tagged_file_as_poppler_tells_them(tmp_path: Path) -> None:
     data = HTML(string=TAGGED).write_pdf(pdf_variant="pdf/ua-1")
     language, (page,) = read_pages(data, 1)
     assert language == "de-AT"
@@ -167,7 +167,7 @@ def test_parts_of_a_tagged_file_as_poppler_tells_them(tmp_path: Path):
     assert all(word in spoken for _, text in blocks(page) for word in text.split())
 
 
-def test_words_on_a_slant():
+def test_words_on_a_slant() -> None:
     page = page_of(
         pdf_files.document("BT /F1 12 Tf 0.866 0.5 -0.5 0.866 200 300 Tm (Slanted words) Tj ET " + line("flat"))
     )
@@ -177,20 +177,20 @@ def test_words_on_a_slant():
     ]
 
 
-def test_columns_are_read_one_after_the_other():
+def test_columns_are_read_one_after_the_other() -> None:
     words = told(page_of(PAGES["columns"]))
     assert words.index("left 8") < words.index("right 0")
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
-def test_sentences_in_any_order_are_read_from_top_to_bottom(order):
+def test_sentences_in_any_order_are_read_from_top_to_bottom(order: tuple[int, ...]) -> None:
     """Programs draw the foot of a page first; a sender may want "not" to be read elsewhere."""
     lines = ["We shall", "not pay", "before May.", "Page 1"]
     drawn = "".join(line(lines[number], y=700 - 60 * number) for number in order)
     assert told(page_of(pdf_files.document(drawn))) == "We shall not pay before May. Page 1"
 
 
-def test_what_is_left_out_of_the_tags_is_read_too():
+def test_what_is_left_out_of_the_tags_is_read_too() -> None:
     data = HTML(string=TAGGED).write_pdf(pdf_variant="pdf/ua-1")
     with pikepdf.open(io.BytesIO(data)) as pdf:
         page = pdf.pages[0]
@@ -199,7 +199,7 @@ def test_what_is_left_out_of_the_tags_is_read_too():
         assert told(page_of(pdf_files.saved(pdf))).endswith("but only if it rains")
 
 
-def test_letters_from_right_to_left_and_from_top_to_bottom():
+def test_letters_from_right_to_left_and_from_top_to_bottom() -> None:
     html = "<p dir=rtl lang=ar>اتفاقية الإيجار</p><p style='font-family:\"Noto Sans CJK JP\"'>日本語</p>"
     assert told(page_of(HTML(string=html).write_pdf())) == "اتفاقية الإيجار 日本語"
     stacked = "".join(
@@ -221,22 +221,22 @@ def scan(words: str = "") -> bytes:
     return pdf_files.saved(pdf)
 
 
-def test_a_scan_says_that_it_is_a_picture():
+def test_a_scan_says_that_it_is_a_picture() -> None:
     page = page_of(scan())
     assert (page.kind, page.words, page.recognised) == ("picture", 0, "")
 
 
-def test_recognised_words_of_a_scan_are_told_apart():
+def test_recognised_words_of_a_scan_are_told_apart() -> None:
     page = page_of(scan("Words of a program"))
     assert (page.kind, told(page), page.recognised) == ("picture", "", "Words of a program")
 
 
-def test_a_blank_page_and_one_with_letters_as_shapes():
+def test_a_blank_page_and_one_with_letters_as_shapes() -> None:
     assert page_of(pdf_files.document("")).kind == "blank"
     assert page_of(pdf_files.document(filled_rectangle(100, 100, 300, 300))).kind == "picture"
 
 
-def test_large_documents_are_read_piece_by_piece(monkeypatch):
+def test_large_documents_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pdf_files.document(*[line(f"page {number}") for number in range(1, 501)])
     first, last = read_pages(data, 1)[1], read_pages(data, 495)[1]
     assert [page.number for page in first] == list(range(1, 11))
@@ -250,7 +250,7 @@ def test_large_documents_are_read_piece_by_piece(monkeypatch):
             read_pages(data, missing)
 
 
-def test_pages_with_more_words_than_anybody_reads():
+def test_pages_with_more_words_than_anybody_reads() -> None:
     lines = [line(" ".join(["word"] * 100), 20, 780 - 7 * row, size=2) for row in range(100)]
     full = pdf_files.document("".join(lines))
     assert page_of(full).words == 10_000
@@ -261,6 +261,6 @@ def test_pages_with_more_words_than_anybody_reads():
     assert page_of(endless).blocks == ()
 
 
-def test_control_characters_and_those_that_turn_others_are_left_out():
+def test_control_characters_and_those_that_turn_others_are_left_out() -> None:
     html = "<p>pay \u202e0009\u202c euros\u200b</p>"
     assert not set(told(page_of(HTML(string=html).write_pdf()))) & set("\u202e\u202c\u200b")

@@ -7,11 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pydantic
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -31,11 +32,11 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAMES = Names("Meier Seal", "Meier & Partner", "DE")
 
 
-def in_pkcs12(folder: Path, identity: SealIdentity, password: bytes | None = b"secret", key: object = None) -> Path:
+def in_pkcs12(folder: Path, identity: SealIdentity, password: bytes | None = b"secret", key: Any = None) -> Path:
     encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
     data = pkcs12.serialize_key_and_certificates(
         b"seal",
-        key or identity.key,  # type: ignore[arg-type]
+        key or identity.key,
         identity.chain[0],
         identity.chain[1:],
         encryption,
@@ -51,7 +52,7 @@ def test_a_chain_is_made_once_and_kept(tmp_path: Path, kind: certificates.KeyTyp
     again = load_or_make(tmp_path / "keys", Names("Other", "Other"), kind, NOW + timedelta(days=1))
     assert isinstance(made.key, cls)
     assert again.encoded == made.encoded
-    assert again.key.private_numbers() == made.key.private_numbers()  # type: ignore[union-attr]
+    assert again.key.private_numbers() == made.key.private_numbers()
     assert stat.S_IMODE((tmp_path / "keys" / certificates.FILE).stat().st_mode) == 0o600
     assert made.name == "Meier Seal"
 
@@ -129,7 +130,7 @@ def test_keys_that_nobody_accepts_are_refused(tmp_path: Path) -> None:
         name = NAMES.as_x509("Weak")
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
         builder = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=9)).public_key(key.public_key())
-        digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else certificates.hashes.SHA256()
+        digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
         certificate = builder.sign(key, digest)
         path = tmp_path / "weak.p12"
         path.write_bytes(
@@ -208,7 +209,7 @@ def test_the_root_s_key_of_an_earlier_version_is_forgotten(tmp_path: Path) -> No
     assert stat.S_IMODE((tmp_path / certificates.FILE).stat().st_mode) == 0o600
     loaded = load_or_make(tmp_path, NAMES, "ec-p256", NOW)
     assert loaded.encoded == identity.encoded
-    assert loaded.key.private_numbers() == identity.key.private_numbers()  # type: ignore[union-attr]
+    assert loaded.key.private_numbers() == identity.key.private_numbers()
     assert_empty_list(loaded)
     assert not certificates.forget_root_key(tmp_path, NOW), "once is enough"
     assert not certificates.forget_root_key(tmp_path / "not there", NOW)
@@ -278,7 +279,7 @@ def test_trusted_roots_come_from_a_folder(tmp_path: Path) -> None:
         certificates.read_anchors(tmp_path)
 
 
-SERVICE = {
+SERVICE: dict[str, Any] = {
     "amqp_url": "amqp://x",
     "blob_url": "file:///tmp/x",
     "base_url": "http://x",
@@ -289,15 +290,15 @@ SERVICE = {
 
 def test_without_a_place_for_the_key_the_service_does_not_start() -> None:
     with pytest.raises(pydantic.ValidationError, match="nothing to seal with: set CERTIFICATE_DIR"):
-        Settings(**SERVICE)  # type: ignore[arg-type]
-    assert Settings(**SERVICE, var_dir="/var/x").certificates == Path("/var/x/certificates")  # type: ignore[arg-type]
-    assert Settings(**SERVICE, certificate_dir="/keys").certificates == Path("/keys")  # type: ignore[arg-type]
-    assert Settings(**SERVICE, signing_pkcs12_file="/x.p12").certificates is None  # type: ignore[arg-type]
+        Settings(**SERVICE)
+    assert Settings(**SERVICE, var_dir="/var/x").certificates == Path("/var/x/certificates")
+    assert Settings(**SERVICE, certificate_dir="/keys").certificates == Path("/keys")
+    assert Settings(**SERVICE, signing_pkcs12_file="/x.p12").certificates is None
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(pydantic.ValidationError, match="two letters"):
-        Settings(**SERVICE, var_dir="/x", signing_country="Germany")  # type: ignore[arg-type]
-    settings = Settings(**SERVICE, var_dir="/x", tsa_url="https://u:p@one.example/tsr, https://two.example")  # type: ignore[arg-type]
+        Settings(**SERVICE, var_dir="/x", signing_country="Germany")
+    settings = Settings(**SERVICE, var_dir="/x", tsa_url="https://u:p@one.example/tsr, https://two.example")
     assert settings.tsa_urls == ["https://u:p@one.example/tsr", "https://two.example"]
     assert "u:p" not in repr(settings)

@@ -16,6 +16,8 @@ from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
 from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.sealing import cms, reserving, signed_files, verify
+from services.rendering.jobs.sealing.certificates import KeyType
+from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.pdf_files import add_page, document, encrypted, field, line, saved, signed, stranger, with_form
 from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering.sealing import assert_sealed, pdf_text, pdfsig
@@ -56,8 +58,8 @@ FILES = {
 
 @pytest.mark.parametrize("kind", ["rsa-3072", "ec-p256"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_sealed_file_is_valid_for_others(name: str, kind: str, tmp_path: Path) -> None:
-    assert_sealed(sealed(FILES[name], identity(kind)), tmp_path)  # type: ignore[arg-type]
+def test_a_sealed_file_is_valid_for_others(name: str, kind: KeyType, tmp_path: Path) -> None:
+    assert_sealed(sealed(FILES[name], identity(kind)), tmp_path)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -139,7 +141,7 @@ def test_validation_material_goes_into_the_same_revision(tmp_path: Path) -> None
     who = identity("rsa-3072")
     crl = who.revocation_list
     assert crl is not None
-    material = reserving.ValidationMaterial(who.encoded, (), [crl])
+    material = ValidationMaterial(who.encoded, (), [crl])
     with pikepdf.open(io.BytesIO(FILES["plain"])) as pdf:
         data = finish(reserving.reserve(pdf, text(), who.signer.size, material), who)
     assert_sealed(data, tmp_path)

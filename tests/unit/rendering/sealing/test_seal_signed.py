@@ -3,17 +3,22 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name
 
+from contracts.rpc.rendering import FieldValue
 from contracts.stored_documents import StoredDocument
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.intake import preparing
+from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back, reserving, signed_files, verify
+from services.rendering.jobs.sealing import read_back, signed_files, verify
+from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.pdf_files import A4, LETTER, document, encrypted, field, line, saved, signed, with_form
+from tests.support.judges.documents.pixels import darkest
 from tests.support.judges.documents.strict_reader import judged
 from tests.support.rendering import drawing
 from tests.support.rendering.sealing import assert_clean, pdf_text, pdfsig
@@ -25,8 +30,8 @@ def stored_for(data: bytes) -> StoredDocument:
         return drawing.stored([(float(page.mediabox[2]), float(page.mediabox[3])) for page in pdf.pages])
 
 
-def filled_and_sealed(data: bytes, *values: object) -> tuple[bytes, list[fill.Drawn]]:
-    request = drawing.request(*values, documents=[stored_for(data)])  # type: ignore[arg-type]
+def filled_and_sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[fill.Drawn]]:
+    request = drawing.request(*values, documents=[stored_for(data)])
     files = {"a1": drawing.signature_png()}
     with pikepdf.open(io.BytesIO(data)) as pdf:
         overlays, drawn = fill.additions(pdf, request.documents[0], request, files)
@@ -55,10 +60,11 @@ def test_the_values_are_seen_printed_and_read_back(tmp_path: Path) -> None:
     assert "Zażółć 漢字" in pdf_text(data, tmp_path)
     picture = drawing.picture_of(data)
     signature_box = (61, 396, 245, 459)
-    assert picture.crop(signature_box).convert("L").getextrema()[0] < 128
+    assert darkest(picture.crop(signature_box)) < 128
     names = [value.field for value in VALUES]
     assert read_back.check(data, drawn, names, pages=1, certificate=identity().encoded[0]) == "B-B"
     with pikepdf.open(io.BytesIO(data)) as pdf:
+        look: Any
         (look,) = [one for one in pdf.pages[0].Annots if "/AP" in one]
         assert (look.Subtype, look.FT) == ("/Widget", "/Sig"), "no annotation of another kind is added"
         assert look.F & 4, "printed"
@@ -69,7 +75,7 @@ def test_the_values_are_seen_printed_and_read_back(tmp_path: Path) -> None:
 def test_turned_and_cropped_pages(rotate: int) -> None:
     page = document(line("Theirs"), media=A4, rotate=rotate, crop=(30, 40, 500, 700))
     with pikepdf.open(io.BytesIO(page)) as pdf:
-        shown = fill.visible_page(pdf.pages[0])
+        shown = visible_page(pdf.pages[0])
     request = drawing.request(VALUES[0], documents=[drawing.stored([(shown.width, shown.height)])])
     data = signed(page)
     with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -80,7 +86,7 @@ def test_turned_and_cropped_pages(rotate: int) -> None:
     left, top, right, bottom = (
         round(part * size) for part, size in zip((0.1, 0.2, 0.6, 0.24), (shown.width, shown.height) * 2, strict=True)
     )
-    assert upright.crop((left, top, right, bottom)).convert("L").getextrema()[0] < 128
+    assert darkest(upright.crop((left, top, right, bottom))) < 128
 
 
 def assert_permitted(data: bytes) -> None:
@@ -98,7 +104,7 @@ def test_a_strict_reader_permits_what_is_added_on_each_page(tmp_path: Path) -> N
     assert_permitted(data)
     assert read_back.check(data, drawn, [], pages=3, certificate=identity().encoded[0]) == "B-B"
     for number in (1, 2, 3):
-        assert drawing.picture_of(data, number).crop((489, 712, 551, 753)).convert("L").getextrema()[0] < 128
+        assert darkest(drawing.picture_of(data, number).crop((489, 712, 551, 753))) < 128
     verdict = verify.verify(data, [identity().encoded[-1]], NOW)
     assert [(one.field, one.integrity, one.changed_after_signing) for one in verdict.signatures] == [
         ("Theirs", "valid", False),
@@ -157,7 +163,7 @@ FORM = {
 
 def form() -> bytes:
     """A text, a box to tick with its two looks, a list of values with labels, two signatures."""
-    with pikepdf.open(io.BytesIO(with_form(*(pikepdf.Dictionary(one) for one in FORM.values())))) as pdf:
+    with pikepdf.open(io.BytesIO(with_form(*(pikepdf.Dictionary(dict(one.items())) for one in FORM.values())))) as pdf:
         _, agreed, colour, *_ = pdf.Root.AcroForm.Fields
         states = {
             name: pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20]) for name in "YO"
@@ -169,7 +175,7 @@ def form() -> bytes:
         return saved(pdf)
 
 
-def values_of(prepared: preparing.Prepared, **values: object) -> list[object]:
+def values_of(prepared: preparing.Prepared, **values: object) -> list[FieldValue]:
     """Values for the fields that were found in the form."""
     fields = {one.name: one for one in prepared.fields}
     return [
@@ -198,7 +204,7 @@ def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | N
     assert read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0]) == "B-B"
     with pikepdf.open(io.BytesIO(data)) as pdf:
         name, agreed, colour, sign, countersign, *rest = pdf.Root.AcroForm.Fields
-        assert (str(name.V), agreed.V, agreed.AS, str(colour.V)) == ("Zoë Łącka", "/Y", "/Y", "b")
+        assert (str(name.V), str(agreed.V), str(agreed.AS), str(colour.V)) == ("Zoë Łącka", "/Y", "/Y", "b")
         assert sign.V.objgen == countersign.V.objgen == rest[-1].V.objgen
         assert [str(one["/T"]) for one in rest] == ["Theirs", "Seal 1"]
         assert list(map(float, rest[-1].Rect)) == [0, 0, 0, 0], "what the form has no place for is not shown"
@@ -211,7 +217,7 @@ def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | N
         (100, 232, 300, 292),
         (320, 232, 520, 292),
     ):
-        assert upright.crop(box).convert("L").getextrema()[0] < 128, box
+        assert darkest(upright.crop(box)) < 128, box
     said = pdfsig(data, tmp_path)
     assert "Invalid" not in said
     assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
@@ -243,7 +249,7 @@ def test_an_encrypted_file_stays_encrypted_and_its_signature_valid(
 
 @pytest.mark.parametrize("looks", ["none", "one"])
 def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
-    with pikepdf.open(io.BytesIO(with_form(pikepdf.Dictionary(FORM["Agreed"])))) as pdf:
+    with pikepdf.open(io.BytesIO(with_form(pikepdf.Dictionary(dict(FORM["Agreed"].items()))))) as pdf:
         if looks == "one":
             pdf.Root.AcroForm.Fields[0].AP = pikepdf.Dictionary(
                 N=pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20])
@@ -254,7 +260,7 @@ def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
     read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0])
     with pikepdf.open(io.BytesIO(data)) as pdf:
         agreed = pdf.Root.AcroForm.Fields[0]
-        assert (agreed.V, agreed.AS, set(agreed.AP.N.keys())) == ("/Yes", "/Yes", {"/Yes"})
+        assert (str(agreed.V), str(agreed.AS), set(agreed.AP.N.keys())) == ("/Yes", "/Yes", {"/Yes"})
 
 
 @pytest.mark.parametrize("certified", [2, 3])
@@ -341,7 +347,7 @@ def test_validation_material_goes_along() -> None:
     who = identity("rsa-3072")
     crl = who.revocation_list
     assert crl is not None
-    material = reserving.ValidationMaterial(who.encoded, (), [crl])
+    material = ValidationMaterial(who.encoded, (), [crl])
     reserved = signed_files.reserve(signed(document(line("x"))), [], text(), who.signer.size, material)
     with pikepdf.open(io.BytesIO(finish(reserved, who))) as pdf:
         assert len(pdf.Root.DSS.Certs) == 2
@@ -372,7 +378,7 @@ def test_validation_material_that_came_along_does_no_harm(
     with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
         pdf.Root.DSS = store(pdf)
         theirs = signed(saved(pdf))
-    material = reserving.ValidationMaterial(who.encoded, (), [who.revocation_list])
+    material = ValidationMaterial(who.encoded, (), [who.revocation_list])
     data = finish(signed_files.reserve(theirs, [], text(), who.signer.size, material), who)
     assert pdfsig(data, tmp_path).count("Signature Validation: Signature is Valid.") == 2
     with pikepdf.open(io.BytesIO(data)) as pdf:

@@ -13,8 +13,9 @@ from contracts.runtime.http.outbound import Outbound
 from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back, reserving, revocation, verify
+from services.rendering.jobs.sealing import read_back, revocation, verify
 from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.protocol.messages import ValidationMaterial
 from services.rendering.signatures.sealer import Sealer
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
 from tests.support.files.pdf_files import document, line
@@ -272,5 +273,5 @@ def test_an_ocsp_answer_of_a_stranger_proves_nothing() -> None:
 
 
 def test_material_is_nothing_without_proofs() -> None:
-    assert not reserving.ValidationMaterial([b"certificate"])
-    assert reserving.ValidationMaterial([], [], [b"list"])
+    assert not ValidationMaterial([b"certificate"])
+    assert ValidationMaterial([], [], [b"list"])

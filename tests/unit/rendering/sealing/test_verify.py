@@ -28,6 +28,7 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import certificates, reserving
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.jobs.sealing.verify import verify
+from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.altered_files import SHADOWS, hole, padded, without_signature
 from tests.support.files.pdf_files import (
     document,
@@ -145,7 +146,7 @@ def test_an_encrypted_file_that_is_signed(revision: int, typed: bool, monkeypatc
 
 
 def test_a_time_stamp_without_the_certificate_of_its_authority_spoils_nothing(tmp_path: Path) -> None:
-    class Bare(TimeStamper):
+    class Bare(TimeStamper):  # type: ignore[misc]  # pyHanko's types are not read
         """An authority that was not asked for its certificate (RFC 3161, ``certReq``)."""
 
         async def async_request_tsa_response(self, req: tsp.TimeStampReq) -> tsp.TimeStampResp:
@@ -222,7 +223,7 @@ def test_a_revoked_certificate() -> None:
     builder = x509.CertificateRevocationListBuilder().issuer_name(who.chain[-1].subject)
     builder = builder.last_update(NOW - timedelta(minutes=10)).next_update(NOW + timedelta(days=1))
     crl = builder.add_revoked_certificate(entry).sign(root_key, hashes.SHA256())
-    material = reserving.ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
+    material = ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
     with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
         data = finish(reserving.reserve(pdf, text(), who.signer.size, material), who)
     signature = only(look(data, [who.encoded[-1]]))
@@ -289,12 +290,12 @@ def bare_tail(data: bytes) -> bytes:
         page, catalog = pdf.pages[0].objgen[0], pdf.Root.objgen[0]
         pages, size = pdf.Root.Pages.objgen[0], len(pdf.objects) + 1
     body = b"BT /F1 12 Tf 72 700 Td (Agreed: 9 EUR) Tj ET"
-    objects = {
+    objects: dict[Any, bytes] = {
         size: b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body),
         page: b"<< /Type /Page /Parent %d 0 R /MediaBox [0 0 612 792] /Contents %d 0 R >>" % (pages, size),
         catalog: b"<< /Type /Catalog /Pages %d 0 R >>" % pages,
     }
-    out, offsets = bytearray(data), {}
+    out, offsets = bytearray(data), dict[Any, int]()
     for number, content in objects.items():
         offsets[number] = len(out)
         out += b"\n%d 0 obj\n%s\nendobj\n" % (number, content)
@@ -582,7 +583,9 @@ def test_what_only_looks_like_a_signature(data: bytes) -> None:
 
 def test_an_attached_signed_file_is_no_earlier_version() -> None:
     with pikepdf.open(io.BytesIO(document(line("Annex attached")))) as pdf:
-        pdf.attachments["annex.pdf"] = pikepdf.AttachedFileSpec(pdf, GOOD, filename="annex.pdf")
+        pdf.attachments["annex.pdf"] = pikepdf.AttachedFileSpec(  # type: ignore[call-arg]  # its stub has the other names without their defaults
+            pdf, GOOD, filename="annex.pdf"
+        )
         data = saved(pdf, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
     assert GOOD in data
     assert look(data) == Verification(checksum_status="unsigned")

@@ -13,7 +13,7 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import SigFieldSpec, append_signature_field
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 
-from services.rendering.jobs.pdf.geometry import visible_page
+from services.rendering.jobs.pdf.geometry import Rectangle, visible_page
 from services.rendering.jobs.sealing.verify import verify
 from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
 from services.rendering.protocol.messages import Corners
@@ -36,7 +36,7 @@ def check(stamped_: bytes, data: bytes = SEALED, box: Corners = BOX, page: int =
         stamped_,
         more.get("serial", SERIAL),
         page,
-        box,
+        Rectangle(*box),
         more.get("anchors", ANCHORS),
         NOW,
     )
@@ -74,7 +74,7 @@ def test_on_turned_and_cropped_pages(rotate: int) -> None:
     data = sealed(document(line("Theirs"), media=A4, rotate=rotate, crop=(30, 40, 500, 700)))
     with pikepdf.open(io.BytesIO(data)) as pdf:
         page = visible_page(pdf.pages[0])
-    wished = (100.0, 50.0, 172.0, 122.0)
+    wished = Rectangle(100.0, 50.0, 172.0, 122.0)
     file = stamped(data, page.to_default_space(wished))
     check(file, data, page.to_default_space(wished))
     picture = picture_of(file, scale=4).convert("RGB")

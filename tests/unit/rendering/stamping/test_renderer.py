@@ -14,7 +14,7 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.types import Account
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
-from services.rendering.protocol.messages import Place, ValidationMaterial
+from services.rendering.protocol.messages import Filled, FilledCombined, Place, PlacedStamp, ValidationMaterial
 from services.rendering.rules.stamps import files_to_stamp
 from tests.support.files.pdf_files import A4, document, line, signed
 from tests.support.judges.documents.strict_reader import judged
@@ -42,8 +42,8 @@ def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore.from_url(f"file://{tmp_path}/blobs")
 
 
-def check(renderer: Renderer, sealed: bytes, file: bytes, serial: str, place: object) -> str:
-    page, box = place.page, place.box  # type: ignore[attr-defined]
+def check(renderer: Renderer, sealed: bytes, file: bytes, serial: str, place: PlacedStamp) -> str:
+    page, box = place.page, place.box
     return renderer.check_stamp(sealed, file, serial, page, box, ANCHORS, NOW).indication
 
 
@@ -55,14 +55,15 @@ def test_each_document_and_the_combined_file(renderer: Renderer, blobs: BlobStor
     request.documents[1].signed = True
     files = [blobs.get(one.file) for one in request.documents]
     attachments = [signature_png()]
+    filled: Filled | FilledCombined
     for file in files_to_stamp(request):
         if file.target == "documents":
             data = files[file.document_index or 0]
             filled = renderer.fill_and_reserve(request, file.document or "", data, attachments, PLACE)
             pages = len(request.documents[file.document_index or 0].pages)
         else:
-            filled = renderer.fill_and_combine(request, files, attachments, PLACE)
-            pages = filled.pages
+            combined = renderer.fill_and_combine(request, files, attachments, PLACE)
+            filled, pages = combined, combined.pages
             assert pages == 4
         sealed = finish(filled.reserved)
         fields = [value.field for value in request.values]

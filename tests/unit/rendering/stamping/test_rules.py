@@ -204,8 +204,9 @@ def test_pages_that_are_too_small() -> None:
     assert problems([flat], [], ["documents"], [], SIZE) == {"targets": too_small}
     at_an_edge = problems([flat], [], ["documents"], [StampPosition(x=1, y=1)], SIZE)
     assert at_an_edge == {"positions[0].y": "names a page that is too small for a stamp of 72 x 72 points"}
-    for position in ([], [StampPosition()], [StampPosition(x=0, y=0)]):
-        assert problems([paper("a", 1, SIZE)], [], ["documents"], position, SIZE) == {}
+    positions: list[StampPosition]
+    for positions in ([], [StampPosition()], [StampPosition(x=0, y=0)]):
+        assert problems([paper("a", 1, SIZE)], [], ["documents"], positions, SIZE) == {}
     exact = problems([paper("a", 1, SIZE)], [], ["documents"], [StampPosition(x=0.5, y=0)], SIZE)
     assert exact == {"positions[0].x": "must be between 0 and 0, so that a stamp of 72 x 72 points is on the page"}
 

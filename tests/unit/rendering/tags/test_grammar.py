@@ -1,5 +1,7 @@
 """The grammar of field tags, as a pure rule: what each attribute makes, and that nothing anybody writes makes an impossible field."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +66,7 @@ from tests.support.rendering.tags import take
         (" Full  Name ;type=text;", "name", "Full Name"),
     ],
 )  # fmt: skip
-def test_attributes(text, attribute, value):
+def test_attributes(text: str, attribute: Any, value: Any) -> None:
     parsed = parse_tag(text)
     assert getattr(parsed.tag, attribute) == value
     assert parsed.remarks == (["“readonly” is not an attribute (name=value)"] if text == "A;readonly" else [])
@@ -80,17 +82,17 @@ def test_attributes(text, attribute, value):
         ("Price;role={A", False),
     ],
 )
-def test_what_ends_where_its_braces_do(text, whole):
+def test_what_ends_where_its_braces_do(text: str, whole: bool) -> None:
     assert grammar.is_whole(text) is whole
 
 
-def test_the_date_of_completion():
+def test_the_date_of_completion() -> None:
     for text in ("type=datenow", "Today;type=datenow;default=2020-01-01;readonly=false"):
         tag = parse_tag(text).tag
         assert (tag.type, tag.readonly, tag.default_value) == (FieldType.DATE, True, "{{date}}")
 
 
-def test_width_height_and_option_are_of_the_place():
+def test_width_height_and_option_are_of_the_place() -> None:
     parsed = parse_tag("A;type=radio;option=Card, in 3 rates;width=120px;height=40.5")
     assert (parsed.option, parsed.width, parsed.height) == ("Card, in 3 rates", 120, 40.5)
     assert parsed.tag.options == ["Card, in 3 rates"]
@@ -124,7 +126,7 @@ def test_width_height_and_option_are_of_the_place():
         ("x" * 300, "the name is cut to 255 characters"),
     ],
 )
-def test_what_cannot_be_is_left_out_and_said(text, remark):
+def test_what_cannot_be_is_left_out_and_said(text: str, remark: str) -> None:
     parsed = parse_tag(text)
     assert any(remark in one for one in parsed.remarks), parsed.remarks
     assert_possible(parsed)
@@ -151,7 +153,7 @@ ROLE = "its role is more than a line of 60 characters without braces"
         ("A;role=a{b", ROLE),
     ],
 )
-def test_what_is_no_tag(text, reason):
+def test_what_is_no_tag(text: str, reason: str) -> None:
     if reason is None:
         assert parse_tag(text).remarks == []
         return
@@ -160,8 +162,8 @@ def test_what_is_no_tag(text, reason):
     assert str(caught.value).startswith(reason)
 
 
-def test_options_that_are_elements_of_their_own():
-    def made(attributes, *options):
+def test_options_that_are_elements_of_their_own() -> None:
+    def made(attributes: Any, *options: Any) -> Any:
         parsed = tag_from_attributes({"type": "select", **attributes}, name="A", options=options)
         return parsed.tag.options, parsed.remarks
 
@@ -174,20 +176,20 @@ def test_options_that_are_elements_of_their_own():
     )
 
 
-def test_bounds_are_read_as_the_format_says_wherever_it_stands():
+def test_bounds_are_read_as_the_format_says_wherever_it_stands() -> None:
     attributes = {"min": "04/03/2026", "type": "date", "format": "DD/MM/YYYY", "max": "05/03/2026"}
     parsed = tag_from_attributes(attributes, name="A")
     assert (parsed.tag.validation, parsed.remarks) == ({"min": "2026-03-04", "max": "2026-03-05"}, [])
 
 
-def test_the_longest_name():
+def test_the_longest_name() -> None:
     assert parse_tag("x" * 255).remarks == []
     cut = parse_tag("x" * 254 + " y")
     assert cut.tag.name == "x" * 254, "no blank is left at the end"
     assert len(cut.remarks) == 1
 
 
-def test_a_tag_is_read_as_what_another_tag_of_its_field_says():
+def test_a_tag_is_read_as_what_another_tag_of_its_field_says() -> None:
     parsed = parse_tag("A;option=a;min=2026-01-02;title=T")
     parsed.tag.preferences["font_size"] = 9
     known = grammar.as_type(parsed, "date")
@@ -225,7 +227,7 @@ def test_a_tag_is_read_as_what_another_tag_of_its_field_says():
         ("{{P;one_time_code=true}} {{P;type=phone}}", {"preferences": {"one_time_code": True}}, []),
     ],
 )  # fmt: skip
-def test_what_one_tag_says_holds_for_its_field(text, expected, codes):
+def test_what_one_tag_says_holds_for_its_field(text: str, expected: dict[str, Any], codes: Any) -> None:
     prepared = take(pdf_files.document(pdf_files.line(text, size=9)))
     [field] = prepared.fields
     for key, value in expected.items():
@@ -317,7 +319,7 @@ _KEYS = st.one_of(st.sampled_from([*grammar.ATTRIBUTES, "type", "name"]), st.tex
         st.text(), st.lists(st.tuples(_KEYS, _WORDS)).map(lambda found: ";".join(f"{k}={v}" for k, v in found))
     )
 )
-def test_any_text_is_a_possible_field_or_none(text):
+def test_any_text_is_a_possible_field_or_none(text: str) -> None:
     try:
         parsed = parse_tag(text)
     except NotATag:
@@ -327,7 +329,7 @@ def test_any_text_is_a_possible_field_or_none(text):
 
 @settings(max_examples=200, deadline=None)
 @given(attributes=st.dictionaries(_KEYS, _WORDS), options=st.lists(_WORDS, max_size=5))
-def test_any_attributes_are_a_possible_field_or_none(attributes, options):
+def test_any_attributes_are_a_possible_field_or_none(attributes: Any, options: Any) -> None:
     """Of HTML elements."""
     try:
         parsed = tag_from_attributes(attributes, name="", options=options)
@@ -345,7 +347,7 @@ def test_any_attributes_are_a_possible_field_or_none(attributes, options):
         max_size=6,
     )
 )
-def test_any_braces_on_a_page_are_fields_on_the_page_or_stay(lines):
+def test_any_braces_on_a_page_are_fields_on_the_page_or_stay(lines: Any) -> None:
     content = "".join(
         pdf_files.line("".join(line), x=40 + 90 * (row % 3), y=700 - 6 * row) for row, line in enumerate(lines)
     )

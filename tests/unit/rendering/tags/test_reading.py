@@ -2,6 +2,8 @@
 
 import io
 import re
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -32,7 +34,7 @@ def rows(*columns: list[str], size: int = 10) -> str:
     return content
 
 
-def test_tags_go_on_below_in_their_column_not_in_the_next_one(tmp_path):
+def test_tags_go_on_below_in_their_column_not_in_the_next_one(tmp_path: Path) -> None:
     content = rows(
         ["one {{First", "name;type=date;", "role=Buyer}} more"],
         ["two {{Second", "name;type=number;", "role=Seller}} more"],
@@ -47,21 +49,21 @@ def test_tags_go_on_below_in_their_column_not_in_the_next_one(tmp_path):
     assert removed.report == []
 
 
-def test_text_of_the_next_column_never_gets_into_a_tag(tmp_path):
+def test_text_of_the_next_column_never_gets_into_a_tag(tmp_path: Path) -> None:
     content = rows(["some text", "of a first", "column here"], ["and {{Second", "name;type=date}}", "more"])
     removed = assert_only_tags_are_gone(pdf_files.document(content), {"{{Second", "name;type=date}}"}, tmp_path)
     assert [(field.name, field.type) for field in removed.fields] == [("Second name", FieldType.DATE)]
     assert "of a first" in pdfium_text(removed.file)
 
 
-def test_a_tag_goes_on_at_the_top_of_the_next_column():
+def test_a_tag_goes_on_at_the_top_of_the_next_column() -> None:
     column = "".join(pdf_files.line(f"line {number}", x=60, y=700 - 12 * number, size=10) for number in range(50))
     content = column + pdf_files.line("x {{Long", x=60, y=100, size=10)
     content += pdf_files.line("name;type=date}} y", x=320, y=700, size=10)
     assert fields_of(pdf_files.document(content)) == [("Long name", "date", None)]
 
 
-def test_cells_of_a_table_and_columns_of_a_page():
+def test_cells_of_a_table_and_columns_of_a_page() -> None:
     cell = "<td style='width: 110px'>{{%s Name;type=signature;role=%s}}"
     html = f"<table><tr>{cell % ('Buyer', 'Buyer')}{cell % ('Seller', 'Seller')}</table>"
     words = "Some words {{Customer Name;type=signature;role=Buyer}} and {{Seller Name;type=date;role=Seller}} more. "
@@ -83,7 +85,7 @@ def test_cells_of_a_table_and_columns_of_a_page():
     assert "tag_not_removed" not in codes(prepared)
 
 
-def test_a_signature_that_is_broken_over_lines_has_their_room():
+def test_a_signature_that_is_broken_over_lines_has_their_room() -> None:
     content = "60 640 200 70 re S BT /F1 12 Tf 14 TL 72 690 Td ({{Sign) Tj T* (here;type=signature;) Tj T* (role=Buyer}}) Tj ET"
     [field] = take(pdf_files.document(content)).fields
     area = field.areas[0]
@@ -92,14 +94,14 @@ def test_a_signature_that_is_broken_over_lines_has_their_room():
     assert 640 <= bottom < top <= 710.01
 
 
-def test_where_a_line_ends_there_was_a_blank_or_nothing():
+def test_where_a_line_ends_there_was_a_blank_or_nothing() -> None:
     content = (
         "BT /F1 12 Tf 14 TL 72 700 Td (x {{Full) Tj T* (Name;type=sig) Tj T* (nature;role=The) Tj T* (Buyer}} y) Tj ET"
     )
     assert fields_of(pdf_files.document(content)) == [("Full Name", "signature", "The Buyer")]
 
 
-def test_hyphens_at_the_end_of_a_line():
+def test_hyphens_at_the_end_of_a_line() -> None:
     content = "BT /F1 12 Tf 14 TL 72 700 Td (x {{Co-) Tj T* (signer;type=multi-) Tj T* (select;options=a,b}} y) Tj ET"
     assert fields_of(pdf_files.document(content)) == [("Co-signer", "multiple", None)]
     content = "BT /F1 12 Tf 14 TL 72 700 Td (x {{Name;type=signa-) Tj T* (ture}} y) Tj ET"
@@ -118,7 +120,7 @@ def test_hyphens_at_the_end_of_a_line():
         ("x {{{A;type=date}}} y", None, "x { } y"),
     ],
 )
-def test_braces_inside_and_around(text, default, left):
+def test_braces_inside_and_around(text: str, default: Any, left: str) -> None:
     prepared = take(pdf_files.document(pdf_files.line(text)))
     assert [(field.name, field.default_value) for field in prepared.fields] == [("A", default)]
     assert pdfium_text(prepared.file).split() == left.split()
@@ -139,7 +141,7 @@ def test_braces_inside_and_around(text, default, left):
         ("{{name=;role=A}} of text.", "unknown_tag", []),
     ],
 )
-def test_what_is_no_tag_stays_in_the_text_and_is_reported(text, code, fields):
+def test_what_is_no_tag_stays_in_the_text_and_is_reported(text: str, code: str, fields: Any) -> None:
     prepared = take(pdf_files.document(pdf_files.line("first"), pdf_files.line(text, x=20, size=7)))
     assert [field.name for field in prepared.fields] == fields
     assert [(notice.code, notice.page) for notice in prepared.report] == [(code, 2)]
@@ -157,7 +159,7 @@ def test_what_is_no_tag_stays_in_the_text_and_is_reported(text, code, fields):
         (["{{Price", "and interest of 5 % applies. End}}"], None),
     ],
 )
-def test_a_name_or_role_goes_on_in_the_next_line_where_its_next_word_had_no_room(lines, role):
+def test_a_name_or_role_goes_on_in_the_next_line_where_its_next_word_had_no_room(lines: list[str], role: Any) -> None:
     content = "".join(pdf_files.line(text, y=700 - 14 * number) for number, text in enumerate(lines))
     prepared = take(pdf_files.document(content))
     assert [field.role for field in prepared.fields] == ([role] if role else [])
@@ -165,7 +167,7 @@ def test_a_name_or_role_goes_on_in_the_next_line_where_its_next_word_had_no_room
     assert role or pdfium_text(prepared.file).split() == " ".join(lines).split()
 
 
-def test_a_tag_that_is_too_long_is_reported():
+def test_a_tag_that_is_too_long_is_reported() -> None:
     lines = ["{{A;type=text;description=" + "x " * 100, *["y " * 100] * 25, "z}}"]
     content = "".join(pdf_files.line(text, x=20, y=700 - 8 * number, size=5) for number, text in enumerate(lines))
     prepared = take(pdf_files.document(content))
@@ -178,7 +180,7 @@ def test_a_tag_that_is_too_long_is_reported():
 
 
 @pytest.mark.parametrize("offset", [0.3, 1, 2])
-def test_shadows_go_with_their_tag(offset, tmp_path):
+def test_shadows_go_with_their_tag(offset: float, tmp_path: Path) -> None:
     text = "x {{A;type=date}} y"
     content = f"0.7 g {pdf_files.line(text, x=72 + offset, y=700 - offset)} 0 g {pdf_files.line(text)}"
     removed = take(pdf_files.document(content))
@@ -188,14 +190,14 @@ def test_shadows_go_with_their_tag(offset, tmp_path):
     assert [len(field.areas) for field in removed.fields] == [1]
 
 
-def test_a_shadow_that_is_far_away_is_the_same_field_in_the_same_place():
+def test_a_shadow_that_is_far_away_is_the_same_field_in_the_same_place() -> None:
     content = pdf_files.line("{{A;type=date}}", x=73, y=695) + pdf_files.line("{{A;type=date}}")
     removed = take(pdf_files.document(content))
     assert pdfium_text(removed.file).strip() == ""
     assert [len(field.areas) for field in removed.fields] == [1]
 
 
-def test_the_form_that_a_tag_was_drawn_by_is_gone_too(tmp_path):
+def test_the_form_that_a_tag_was_drawn_by_is_gone_too(tmp_path: Path) -> None:
     """It would keep the tag's text in the file."""
     pdf = pikepdf.new()
     form = pdf.make_stream(b"BT /F1 10 Tf 0 0 Td (in {{A;type=text}} out) Tj ET")
@@ -206,11 +208,11 @@ def test_the_form_that_a_tag_was_drawn_by_is_gone_too(tmp_path):
     assert not written_anywhere(removed.file, b"type=")
 
 
-def test_nothing_says_the_tag_in_the_structure_tree():
+def test_nothing_says_the_tag_in_the_structure_tree() -> None:
     pdf = pikepdf.new()
     content = "/P <</MCID 0>> BDC BT /F1 12 Tf 72 700 Td (x {{A;type=date}} y) Tj ET EMC"
     page = pdf_files.add_page(pdf, content)
-    spoken = {"ActualText": String("x {{A;type=date}} y"), "Alt": String("Größe {{A;type=date}}")}
+    spoken: dict[str, Any] = {"ActualText": String("x {{A;type=date}} y"), "Alt": String("Größe {{A;type=date}}")}
     element = pdf.make_indirect(Dictionary(Type=Name.StructElem, S=Name.P, K=0, Pg=page.obj, **spoken))
     pdf.Root.StructTreeRoot = pdf.make_indirect(Dictionary(Type=Name.StructTreeRoot, K=element))
     for options in ({}, {"object_stream_mode": pikepdf.ObjectStreamMode.generate}):
@@ -237,7 +239,7 @@ def test_nothing_says_the_tag_in_the_structure_tree():
         ("مرحبا {{الاسم;type=signature}} بالعالم", [("الاسم", "signature", None)], "مرحبا بالعالم"),
     ],
 )
-def test_lines_from_right_to_left(html, fields, left):
+def test_lines_from_right_to_left(html: str, fields: Any, left: str) -> None:
     data, _, _ = html_to_pdf(f"<p dir=rtl>{html}")
     prepared = take(data)
     assert [(field.name, str(field.type), field.role) for field in prepared.fields] == fields
@@ -245,7 +247,7 @@ def test_lines_from_right_to_left(html, fields, left):
     assert sorted(pdfium_text(prepared.file).split()) == sorted(left.split())
 
 
-def test_a_foreign_name_in_a_line_from_left_to_right():
+def test_a_foreign_name_in_a_line_from_left_to_right() -> None:
     data, _, _ = html_to_pdf("<p>Name {{שם פרטי;type=date}} here")
     assert fields_of(data) == [("שם פרטי", "date", None)]
 
@@ -265,7 +267,7 @@ def in_pieces(text: str, later: str, transform: str = "1 0 0 1 72 700") -> bytes
     "transform", ["1 0 0 1 72 700", "0 1 -1 0 300 60", "0 -1 1 0 300 700", "0.966 0.259 -0.259 0.966 40 300"]
 )
 @pytest.mark.parametrize("later", ["A-Z", "{}", "a-z", "I", "=;"])
-def test_tags_are_read_as_they_stand_whatever_was_drawn_first(transform, later):
+def test_tags_are_read_as_they_stand_whatever_was_drawn_first(transform: str, later: str) -> None:
     prepared = take(in_pieces("IN {{In First;type=date;role=The Buyer}} OR {{Ill;role=B}} END", later, transform))
     found = [(field.name, str(field.type), field.role) for field in prepared.fields]
     assert found == [("In First", "date", "The Buyer"), ("Ill", "text", "B")]
@@ -275,7 +277,7 @@ def test_tags_are_read_as_they_stand_whatever_was_drawn_first(transform, later):
 
 @pytest.mark.parametrize("transform", ["1 0 0 1 60 600", "0 1 -1 0 300 100"])
 @pytest.mark.parametrize("spacing", [2.4, 4, 8])
-def test_loosely_set_letters_are_words_where_the_gaps_are_wider(spacing, transform):
+def test_loosely_set_letters_are_words_where_the_gaps_are_wider(spacing: float, transform: str) -> None:
     """As browsers write ``letter-spacing``, a glyph at a time: pdfium makes a blank of each gap, those between words, too."""
     wide = {" ": 250, ";": 278, "=": 564, "B": 667, "O": 722, "T": 611, "{": 480, "}": 480} | dict(
         zip("acefhilortuwy", (444, 444, 444, 333, 500, 278, 278, 500, 333, 278, 500, 722, 500), strict=True)
@@ -290,7 +292,7 @@ def test_loosely_set_letters_are_words_where_the_gaps_are_wider(spacing, transfo
     assert not pdfium_text(prepared.file).strip()
 
 
-def test_accents_stay_with_their_letters_and_the_braces_of_both_ends_go():
+def test_accents_stay_with_their_letters_and_the_braces_of_both_ends_go() -> None:
     data, _, _ = html_to_pdf("<p>Name {{לוֹם;type=date;role=קוֹנֶה}} here<p dir=rtl>{{B;type=text}}, {{ג;role=קונה}} אז")
     prepared = take(data)
     found = [(field.name, field.role) for field in prepared.fields]
@@ -301,14 +303,14 @@ def test_accents_stay_with_their_letters_and_the_braces_of_both_ends_go():
 # Fonts that do not tell what they draw
 
 
-def shifted(font, by: int) -> bytes:
+def shifted(font: Any, by: int) -> bytes:
     """Its /ToUnicode with every character moved."""
     source = font.ToUnicode.read_bytes().decode()
     return re.sub(r"<(\w{4})> <(\w{4})>", lambda m: f"<{m[1]}> <{int(m[2], 16) + by:04x}>", source).encode()
 
 
 @pytest.mark.parametrize("wrong", ["missing", "private", "other letters"])
-def test_fonts_without_a_true_map_of_characters(wrong, tmp_path):
+def test_fonts_without_a_true_map_of_characters(wrong: str, tmp_path: Path) -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf, to_unicode=wrong != "missing")
     if wrong != "missing":
@@ -320,7 +322,7 @@ def test_fonts_without_a_true_map_of_characters(wrong, tmp_path):
     assert codes(removed) == ["font_mended"]
 
 
-def test_tags_of_signed_files_are_read_in_such_fonts_too():
+def test_tags_of_signed_files_are_read_in_such_fonts_too() -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf, to_unicode=False)
     text = encode("{{Name;type=date}}").hex()
@@ -332,7 +334,7 @@ def test_tags_of_signed_files_are_read_in_such_fonts_too():
     assert codes(prepared) == ["signed", "tags_kept"]
 
 
-def test_fonts_that_nobody_can_read_are_named():
+def test_fonts_that_nobody_can_read_are_named() -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf, to_unicode=False)
     descriptor = font.DescendantFonts[0].FontDescriptor
@@ -345,7 +347,7 @@ def test_fonts_that_nobody_can_read_are_named():
 
 
 @pytest.mark.parametrize("lies", ["shifted", "nothing"])
-def test_simple_fonts_whose_map_of_characters_lies(lies):
+def test_simple_fonts_whose_map_of_characters_lies(lies: str) -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.shuffled_simple(pdf)
     known = [encode(character)[0] for character in pdf_fonts.CHARACTERS]
@@ -360,7 +362,7 @@ def test_simple_fonts_whose_map_of_characters_lies(lies):
 
 
 @pytest.mark.parametrize("lies", [True, False])
-def test_simple_fonts_whose_glyphs_have_no_names_are_named(lies):
+def test_simple_fonts_whose_glyphs_have_no_names_are_named(lies: bool) -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.shuffled_simple(pdf)
     font.BaseFont = Name("/ABCDEF+Secret")
@@ -374,7 +376,7 @@ def test_simple_fonts_whose_glyphs_have_no_names_are_named(lies):
     assert "“Secret”" in notice.message
 
 
-def test_ligatures_whose_bytes_were_swapped_and_radicals_are_the_letters_that_were_written():
+def test_ligatures_whose_bytes_were_swapped_and_radicals_are_the_letters_that_were_written() -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf)
     said = font.ToUnicode.read_bytes().replace(b"> <0023>", b"> <66006900>").replace(b"> <0025>", b"> <2f45>")
@@ -386,7 +388,7 @@ def test_ligatures_whose_bytes_were_swapped_and_radicals_are_the_letters_that_we
     assert codes(prepared) == ["font_mended"]
 
 
-def test_maps_that_are_true_are_left_alone():
+def test_maps_that_are_true_are_left_alone() -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf)
     pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{encode('abc').hex()}> Tj ET", fonts={"/F9": font})
@@ -395,7 +397,7 @@ def test_maps_that_are_true_are_left_alone():
     assert font.ToUnicode.read_bytes() == before
 
 
-def cid_font(pdf, encoding, ordering):
+def cid_font(pdf: pikepdf.Pdf, encoding: Any, ordering: Any) -> Any:
     descriptor = Dictionary(
         Type=Name.FontDescriptor, FontName=Name.Song, Flags=6, FontBBox=Array([0, -200, 1000, 900]), ItalicAngle=0, Ascent=880,
         Descent=-120, CapHeight=880, StemV=93,
@@ -424,7 +426,7 @@ def cid_font(pdf, encoding, ordering):
         ("KSCms-UHC-H", "Korea1", "cp949", "이름"),
     ],
 )
-def test_the_predefined_encodings_of_east_asia(encoding, ordering, codec, name):
+def test_the_predefined_encodings_of_east_asia(encoding: str, ordering: str, codec: str, name: str) -> None:
     pdf = pikepdf.new()
     text = f"x {{{{{name};type=date}}}} y".encode(codec).hex()
     pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": cid_font(pdf, encoding, ordering)})
@@ -434,7 +436,7 @@ def test_the_predefined_encodings_of_east_asia(encoding, ordering, codec, name):
     assert pdfium_text(removed.file).split() == ["x", "y"]
 
 
-def test_text_from_top_to_bottom_makes_fields_and_stays():
+def test_text_from_top_to_bottom_makes_fields_and_stays() -> None:
     pdf = pikepdf.new()
     text = "x {{氏名;type=date}} y".encode("utf-16-be").hex()
     pdf_files.add_page(
@@ -448,8 +450,8 @@ def test_text_from_top_to_bottom_makes_fields_and_stays():
 # The proof
 
 
-def test_where_all_is_certain_no_page_is_read_again(monkeypatch):
-    def no_second_look(*_):
+def test_where_all_is_certain_no_page_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_second_look(*_: Any) -> bool:
         raise AssertionError("this page needs no second look")
 
     monkeypatch.setattr(removal, "_spoiled", lambda pages, result: pages and no_second_look())
@@ -467,21 +469,26 @@ def test_where_all_is_certain_no_page_is_read_again(monkeypatch):
         "/Span <</ActualText ({{A;type=text}})>> BDC " + pdf_files.line("{{A;type=text}}") + " EMC",
     ],
 )
-def test_in_doubt_the_page_is_read_again(content, monkeypatch):
-    looked = []
+def test_in_doubt_the_page_is_read_again(content: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
     look = removal._spoiled
-    monkeypatch.setattr(removal, "_spoiled", lambda pages, result: looked.extend(pages) or look(pages, result))
+
+    def look_and_note(pages: Any, result: Any) -> Any:
+        looked.extend(pages)
+        return look(pages, result)
+
+    monkeypatch.setattr(removal, "_spoiled", look_and_note)
     take(pdf_files.document(content))
     assert len(looked) == 1
 
 
-def test_glyphs_beside_and_behind_a_tag_stay_in_their_places_to_a_hundredth_of_a_point(tmp_path):
+def test_glyphs_beside_and_behind_a_tag_stay_in_their_places_to_a_hundredth_of_a_point(tmp_path: Path) -> None:
     """With widths that are no round numbers, spacing, scaling and tags at either end."""
     parts = "BT /F2 11.3 Tf 0.37 Tc 1.7 Tw 93 Tz 61.3 655.7 Td [(Vor {{A;ty) 31 (pe=text}} mitte ) -17 (und {{B;type=date}} Ende.)] TJ ET"
     assert_only_tags_are_gone(pdf_files.document(parts), {"{{A;type=text}}", "{{B;type=date}}"}, tmp_path)
 
 
-def test_a_hundred_tags_on_a_page(tmp_path):
+def test_a_hundred_tags_on_a_page(tmp_path: Path) -> None:
     content = "".join(
         pdf_files.line(
             f"Row {row}: {{{{R{row};type=text}}}} and {{{{D{row};type=date}}}} kept", y=750 - 14 * row, size=9
@@ -493,7 +500,7 @@ def test_a_hundred_tags_on_a_page(tmp_path):
     assert len(removed.fields) == 100
 
 
-def test_pages_as_pdfium_saves_them():
+def test_pages_as_pdfium_saves_them() -> None:
     """Every operator of its own, positions in Tm, as printing programs do."""
     source = pdf_files.document(pdf_files.line("Label {{A;type=text}} behind"))
     out = io.BytesIO()

@@ -2,6 +2,8 @@
 
 import io
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pytest
@@ -22,7 +24,7 @@ FONTS = {
 }
 
 
-def field_of(text: str):
+def field_of(text: str) -> Any:
     prepared = take(pdf_files.document(pdf_files.line(text)))
     assert len(prepared.fields) == 1, prepared.report
     return prepared.fields[0]
@@ -32,7 +34,7 @@ def field_of(text: str):
 
 
 @pytest.mark.parametrize("kind", FONTS)
-def test_tags_are_found_and_erased_in_every_kind_of_font(kind, tmp_path):
+def test_tags_are_found_and_erased_in_every_kind_of_font(kind: str, tmp_path: Path) -> None:
     pdf = pikepdf.new()
     font, encode = FONTS[kind](pdf)
     content = f"BT /F9 12 Tf 72 700 Td <{encode('Before {{Name;type=text;role=Buyer}} after').hex()}> Tj "
@@ -43,7 +45,7 @@ def test_tags_are_found_and_erased_in_every_kind_of_font(kind, tmp_path):
     assert set(codes(removed)) <= {"fonts_missing"}
 
 
-def test_tags_are_erased_from_a_font_that_is_not_in_the_file():
+def test_tags_are_erased_from_a_font_that_is_not_in_the_file() -> None:
     """A predefined CMap whose tables neither pikepdf nor poppler (without its language package) has."""
     pdf = pikepdf.new()
     font, encode = pdf_fonts.unembedded_chinese(pdf)
@@ -101,7 +103,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_only_the_glyphs_of_tags_are_erased(name, tmp_path):
+def test_only_the_glyphs_of_tags_are_erased(name: str, tmp_path: Path) -> None:
     content, gone = CONTENTS[name]
     removed = assert_only_tags_are_gone(pdf_files.document(content), gone, tmp_path)
     assert len(removed.fields) == (2 if len(gone) == 2 else 1)
@@ -115,7 +117,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("rubbish", ["/Span <<", "(abc", ">> " * 60 + "0 0 9 9 re f", "] ) } " * 30])
-def test_content_that_readers_could_read_differently_is_not_touched(rubbish):
+def test_content_that_readers_could_read_differently_is_not_touched(rubbish: str) -> None:
     data = pdf_files.document(pdf_files.line("x {{A;type=text}} y") + rubbish)
     removed = take(data)
     assert codes(removed) == ["tag_not_removed"]
@@ -123,7 +125,7 @@ def test_content_that_readers_could_read_differently_is_not_touched(rubbish):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_content_that_readers_forgive(name):
+def test_content_that_readers_forgive(name: str) -> None:
     removed = take(pdf_files.document(HOSTILE[name]))
     assert "".join(pdfium_text(removed.file).split()) == "xy"
     assert codes(removed) == []
@@ -132,7 +134,7 @@ def test_content_that_readers_forgive(name):
 @pytest.mark.parametrize(
     "page", [{"rotate": 90}, {"rotate": 180, "crop": (20, 400, 500, 780)}, {"user_unit": 2, "rotate": 270}]
 )
-def test_tags_on_turned_and_cropped_pages(page, tmp_path):
+def test_tags_on_turned_and_cropped_pages(page: dict[str, Any], tmp_path: Path) -> None:
     data = pdf_files.document("BT /F1 12 Tf 72 700 Td (x {{A;type=text}} y) Tj ET", **page)
     removed = take(data)
     area = removed.fields[0].areas[0]
@@ -146,7 +148,7 @@ def test_tags_on_turned_and_cropped_pages(page, tmp_path):
     assert "{" not in pdfium_text(removed.file)
 
 
-def test_a_form_drawn_twice_and_by_two_pages_is_copied_not_changed(tmp_path):
+def test_a_form_drawn_twice_and_by_two_pages_is_copied_not_changed(tmp_path: Path) -> None:
     pdf = pikepdf.new()
     inner = pdf.make_stream(b"BT /F1 10 Tf 0 0 Td (in {{A;type=text}} out) Tj ET")
     fonts = pikepdf.Dictionary(F1=pdf_files.standard_font(pdf, "Helvetica"))
@@ -165,7 +167,7 @@ def test_a_form_drawn_twice_and_by_two_pages_is_copied_not_changed(tmp_path):
     assert [area.page for area in field.areas] == [1, 1, 2, 2]
 
 
-def test_streams_that_are_cut_inside_a_tag(tmp_path):
+def test_streams_that_are_cut_inside_a_tag(tmp_path: Path) -> None:
     pdf = pikepdf.new()
     page = pdf_files.add_page(pdf)
     parts = (b"BT /F1 12 Tf 72 700 Td", b"(x {{A;type=", b"text}} y) Tj ET")
@@ -178,7 +180,7 @@ def test_streams_that_are_cut_inside_a_tag(tmp_path):
 
 
 @st.composite
-def kerned_lines(draw):
+def kerned_lines(draw: Any) -> Any:
     """(content, words that stay, number of tags): words and tags in TJ operands that are cut anywhere."""
     letters = st.text("abcdefgXYZ.,", min_size=1, max_size=8)
     pieces = draw(st.lists(st.tuples(st.booleans(), letters), min_size=1, max_size=6))
@@ -195,7 +197,7 @@ def kerned_lines(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(line=kerned_lines())
-def test_whatever_the_kerning_only_tags_go_and_nothing_moves(line):
+def test_whatever_the_kerning_only_tags_go_and_nothing_moves(line: Any) -> None:
     content, stay, tags = line
     data = pdf_files.document(content, media=(0, 0, 3000, 800))
     kept, removed = take(data, remove_tags=False), take(data)
@@ -207,12 +209,12 @@ def test_whatever_the_kerning_only_tags_go_and_nothing_moves(line):
         assert any(character.text == one.text and abs(character.x - one.x) < 0.1 for one in before)
 
 
-def characters(data: bytes):
+def characters(data: bytes) -> Any:
     with open_document(data) as document, open_page_text(document, 0) as text:
         return [c for c in text.characters(0, len(text) - 1) if not c.generated and not c.text.isspace()]
 
 
-def test_text_for_screen_readers_goes_too():
+def test_text_for_screen_readers_goes_too() -> None:
     content = (
         "/Span <</ActualText ({{A;type=text}}) /MCID 0>> BDC BT /F1 12 Tf 72 700 Td ({{A;type=text}}) Tj ET EMC "
         "BT /F1 12 Tf 300 700 Td (stays) Tj ET"
@@ -226,7 +228,7 @@ def test_text_for_screen_readers_goes_too():
     assert b"/MCID 0" in stream
 
 
-def test_text_that_means_more_than_the_tag_is_not_taken_apart():
+def test_text_that_means_more_than_the_tag_is_not_taken_apart() -> None:
     """pdfium only knows the replacement text as a whole: the tag stays, visibly, and that is said."""
     content = (
         "BT /F1 12 Tf 72 700 Td /Span <</ActualText (x {{A;type=text}} y)>> BDC (x {{A;type=text}} y) Tj EMC ET "
@@ -238,7 +240,7 @@ def test_text_that_means_more_than_the_tag_is_not_taken_apart():
     assert [field.name for field in removed.fields] == ["A", "B"]
 
 
-def test_only_tags_go_and_never_the_same_words_elsewhere(tmp_path):
+def test_only_tags_go_and_never_the_same_words_elsewhere(tmp_path: Path) -> None:
     """The peer erases ordinary text that equals a field's name (users' pain 16)."""
     content = pdf_files.line("Full Name: {{Full Name;type=text}} Full Name") + pdf_files.line("type=text }} {", y=600)
     data = pdf_files.document(content)
@@ -249,7 +251,7 @@ def test_only_tags_go_and_never_the_same_words_elsewhere(tmp_path):
 # What makes which field
 
 
-def test_one_field_with_an_area_for_each_occurrence():
+def test_one_field_with_an_area_for_each_occurrence() -> None:
     content = pdf_files.line("{{Sign;type=signature;role=Buyer}}") + pdf_files.line(
         "{{Sign;type=signature;role=Seller}}", y=500
     )
@@ -258,19 +260,19 @@ def test_one_field_with_an_area_for_each_occurrence():
     assert found == [("Buyer", [1, 2]), ("Seller", [1])]
 
 
-def test_options_of_a_group_have_their_own_areas():
+def test_options_of_a_group_have_their_own_areas() -> None:
     text = "{{Pay;type=radio;option=Card}} {{Pay;type=radio;option=Cash}}"
     field = field_of(text)
     assert field.options == ["Card", "Cash"]
     assert [area.option for area in field.areas] == ["Card", "Cash"]
 
 
-def test_tags_without_a_name_are_fields_of_their_own():
+def test_tags_without_a_name_are_fields_of_their_own() -> None:
     prepared = take(pdf_files.document(pdf_files.line("{{type=checkbox}} {{type=checkbox}}")))
     assert [field.name for field in prepared.fields] == ["", ""]
 
 
-def test_types_that_differ_are_reported():
+def test_types_that_differ_are_reported() -> None:
     prepared = take(pdf_files.document(pdf_files.line("{{A;type=date}} {{A;type=text}}")))
     assert [field.type for field in prepared.fields] == [FieldType.DATE]
     assert codes(prepared) == ["tag_type_differs"]
@@ -300,7 +302,7 @@ def test_types_that_differ_are_reported():
         ),
     ],
 )  # fmt: skip
-def test_attributes(text, expected):
+def test_attributes(text: str, expected: dict[str, Any]) -> None:
     field = field_of(text)
     for key, value in expected.items():
         assert getattr(field, key) == value
@@ -325,7 +327,7 @@ def test_attributes(text, expected):
         ("{{A;min=soon}}", "tag_attribute", "must be a number or a date"),
     ],
 )
-def test_what_is_not_understood_is_reported(text, code, words_of_message):
+def test_what_is_not_understood_is_reported(text: str, code: str, words_of_message: str) -> None:
     prepared = take(pdf_files.document(pdf_files.line(f"x {text} y")))
     notice = next(notice for notice in prepared.report if notice.code == code)
     assert words_of_message in notice.message
@@ -335,14 +337,14 @@ def test_what_is_not_understood_is_reported(text, code, words_of_message):
         assert text.split("}")[0] in pdfium_text(prepared.file)
 
 
-def test_the_report_stays_readable():
+def test_the_report_stays_readable() -> None:
     rows = "".join(pdf_files.line("{{a;type=none}} " * 50, y=10 + row * 2, size=1) for row in range(20))
     report = take(pdf_files.document(rows)).report
     assert len(report) == 201
     assert report[-1].code == "too_many_faults"
 
 
-def test_names_are_harmless():
+def test_names_are_harmless() -> None:
     pdf = pikepdf.new()
     font, encode = pdf_fonts.unembedded_chinese(pdf)
     name = "a\u202eb\u0007c" + "d" * 300
@@ -353,7 +355,7 @@ def test_names_are_harmless():
     assert field.name.startswith("abcd") or field.name.startswith("ab cd")
 
 
-def test_a_tag_that_is_broken_over_lines(tmp_path):
+def test_a_tag_that_is_broken_over_lines(tmp_path: Path) -> None:
     content = (
         "BT /F1 12 Tf 72 700 Td (text {{Full) Tj 0 -14 Td (Name;type=sig) Tj 0 -14 Td (nature;role=Buyer}} more) Tj ET"
     )
@@ -365,20 +367,20 @@ def test_a_tag_that_is_broken_over_lines(tmp_path):
     assert field.name.replace(" ", "") == "FullName"
 
 
-def test_letters_that_are_set_apart():
+def test_letters_that_are_set_apart() -> None:
     content = "BT /F1 12 Tf 4 Tc 72 700 Td (x {{Name;type=date}} y) Tj ET"
     removed = take(pdf_files.document(content))
     assert [(field.name, field.type) for field in removed.fields] == [("Name", FieldType.DATE)]
     assert "type" not in pdfium_text(removed.file).replace(" ", "")
 
 
-def test_tags_outside_the_visible_page_make_no_field():
+def test_tags_outside_the_visible_page_make_no_field() -> None:
     prepared = take(pdf_files.document(pdf_files.line("{{A;type=text}}", y=900)))
     assert prepared.fields == []
     assert codes(prepared) == ["tag_outside_page"]
 
 
-def test_more_fields_than_anyone_signs_are_refused():
+def test_more_fields_than_anyone_signs_are_refused() -> None:
     rows = "".join(pdf_files.line("{{a}}" * 60, y=10 + row * 2, size=1) for row in range(35))
     with pytest.raises(Refused, match="more than 2,000 field tags"):
         take(pdf_files.document(rows))
@@ -387,26 +389,26 @@ def test_more_fields_than_anyone_signs_are_refused():
 # Sizes
 
 
-def test_a_text_field_is_as_wide_as_its_tag():
+def test_a_text_field_is_as_wide_as_its_tag() -> None:
     area = field_of("{{Name;type=text}}").areas[0]
     assert area.x == pytest.approx(72 / 612, abs=0.002)
     assert area.w == pytest.approx(99.4 / 612, abs=0.004)
     assert 12 / 792 < area.h < 18 / 792
 
 
-def test_width_and_height_count_pixels_of_a_page_1400_pixels_wide():
+def test_width_and_height_count_pixels_of_a_page_1400_pixels_wide() -> None:
     area = field_of("{{Sign;type=signature;width=350;height=140}}").areas[0]
     assert area.w == pytest.approx(0.25)
     assert area.h * 792 == pytest.approx(140 / 1400 * 612)
 
 
-def test_a_check_mark_is_square():
+def test_a_check_mark_is_square() -> None:
     area = field_of("{{Agreed;type=checkbox}}").areas[0]
     assert area.w * 612 == pytest.approx(area.h * 792)
     assert area.x * 612 == pytest.approx(72, abs=1)
 
 
-def test_a_signature_grows_into_free_space_only():
+def test_a_signature_grows_into_free_space_only() -> None:
     alone = field_of("{{Sign;type=signature}}").areas[0]
     assert alone.h == pytest.approx(0.06)
     content = (
@@ -419,14 +421,14 @@ def test_a_signature_grows_into_free_space_only():
     assert bottom > 688
 
 
-def test_a_signature_stays_inside_its_frame():
+def test_a_signature_stays_inside_its_frame() -> None:
     content = "60 690 200 26 re S " + pdf_files.line("{{Sign;type=signature}}")
     area = take(pdf_files.document(content)).fields[0].areas[0]
     assert 792 * (1 - area.y) < 716.5
     assert 792 * (1 - area.y - area.h) > 689.5
 
 
-def test_two_signatures_above_each_other_do_not_touch():
+def test_two_signatures_above_each_other_do_not_touch() -> None:
     content = pdf_files.line("{{A;type=signature}}") + pdf_files.line("{{B;type=signature}}", y=660)
     one, other = (field.areas[0] for field in take(pdf_files.document(content)).fields)
     assert one.y + one.h <= other.y

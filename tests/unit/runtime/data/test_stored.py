@@ -45,7 +45,13 @@ AT = datetime(2026, 11, 23, tzinfo=UTC)
 )  # fmt: skip
 def test_odd_values_are_passed_on_beside_those_that_fit(values: dict[str, object], shown: dict[str, object]) -> None:
     made = as_stored(Whole, **{"name": "x", "at": AT, **values})
-    usual = {"name": "x", "at": "2026-11-23T00:00:00.000Z", "part": None, "parts": [], "more": "usual"}
+    usual: dict[str, object] = {
+        "name": "x",
+        "at": "2026-11-23T00:00:00.000Z",
+        "part": None,
+        "parts": [],
+        "more": "usual",
+    }
     assert json.loads(made.model_dump_json(warnings=False)) == usual | shown
 
 

@@ -76,7 +76,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tls]:
         protocol_version = "HTTP/1.1"  # lines stay open
 
         def do_POST(self) -> None:
-            subject = self.connection.getpeercert()["subject"]  # type: ignore[attr-defined]
+            subject = self.connection.getpeercert()["subject"]
             seen.append(dict(part for parts in subject for part in [parts[0]])["commonName"])
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200)

@@ -116,11 +116,14 @@ def test_a_call_goes_on_in_the_trace_of_its_caller(traces: Traces) -> None:
     assert tracing.present() == {}
     call, request_, served = traces.ended()
     assert [request_.name, call.name, served.name] == ["GET /api/templates", "templates/list", "templates/list"]
+    assert request_.parent is not None
+    assert call.parent is not None
+    assert served.parent is not None
     assert {format(span.context.trace_id, "032x") for span in (call, request_, served)} == {TRACE}
     assert format(request_.parent.span_id, "016x") == SPAN
     assert call.parent.span_id == request_.context.span_id
     assert served.parent.span_id == call.context.span_id
-    assert dict(call.attributes) == {"rpc.method": "templates/list"}
+    assert dict(call.attributes or {}) == {"rpc.method": "templates/list"}
     assert call.resource.attributes["service.name"] == "countersign-test"
     assert call.resource.attributes["service.namespace"] == "countersign"
 
@@ -222,7 +225,7 @@ def test_of_an_exception_only_its_kind_is_told(traces: Traces, error: Exception,
     with pytest.raises(type(error)), tracing.span("work", root=True):
         raise error
     (span,) = traces.ended()
-    assert dict(span.attributes) == {"error.type": named}
+    assert dict(span.attributes or {}) == {"error.type": named}
     assert (span.status.is_ok, span.status.description, span.events) == (False, None, ())
 
 
@@ -283,7 +286,7 @@ def test_a_process_ends_although_its_collector_does_not_answer(traces: Traces) -
     ],
 )
 def test_what_cannot_be_done_is_said_and_keeps_nobody_from_working(
-    traces: Traces, environment: dict[str, str], reason: str
+    traces: Traces, environment: dict[str, Any], reason: str
 ) -> None:
     said = traces.start(**environment)
     assert said is not None

@@ -1,6 +1,7 @@
 """What becomes of an event message when the broker or the database does not take it, and when it comes again."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from contracts.runtime.bus.publisher import CONFIRMED, UNKNOWN, Message
 from contracts.runtime.bus.suspects import Suspects
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import runtime_metadata
-from contracts.runtime.worker import subscription
 from contracts.runtime.worker.subscription import Subscription
 from tests.support.services.specimens import contract
 from tests.unit.runtime.worker import test_odd_headers
@@ -86,7 +86,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(subscription.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     database = Database(f"sqlite:///{tmp_path}/test.sqlite")
     runtime_metadata.create_all(database.engine.execution_options(countersign_write=True))
     yield Site(database)

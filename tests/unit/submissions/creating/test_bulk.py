@@ -75,7 +75,8 @@ def test_each_has_an_id_of_its_own_that_follows_from_the_whole() -> None:
 
 @pytest.mark.parametrize(("count", "people"), [(0, 1), (101, 1), (41, 25)])
 def test_so_many_and_no_more(count: int, people: int) -> None:
-    command = many(two_signers(), *[[{}] * people] * count)
+    submissions: list[list[dict[str, Any]]] = [[{}] * people] * count
+    command = many(two_signers(), *submissions)
     assert refused(lambda: bulk.single_requests(command)).details[0]["field"] == "submissions"
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import ServiceError
+from contracts.fields import values
 from contracts.rpc import rendering
 from contracts.types import Account, FieldDefinition
 from services.rendering.jobs.drawing import fill
@@ -44,8 +45,8 @@ def question(*items: rendering.FieldValue, **person: Any) -> fitting.Question:
 
 
 # Everything that is taken for certain to be in a font.
-LETTERS = st.characters(min_codepoint=32, max_codepoint=0x2200).filter(
-    lambda one: not fitting.rules.needs_font_check(one)
+LETTERS: st.SearchStrategy[str] = st.characters(min_codepoint=32, max_codepoint=0x2200).filter(
+    lambda one: not values.needs_font_check(one)
 )
 TEXTS = st.text(st.one_of(LETTERS, st.sampled_from("WM Ԫ\u01c4 ab\n")), max_size=120)
 SIZES = st.floats(0.005, 0.4)
@@ -94,7 +95,7 @@ def test_a_stamp_that_is_not_asked_about_fits(name: str, width: float, height: f
 @pytest.mark.parametrize("italic", [False, True])
 def test_no_letter_is_wider_than_it_is_taken_for(family: str, bold: bool, italic: bool) -> None:
     font = fonts.primary(fonts.Face(family, bold, italic))
-    letters = [one for one in map(chr, range(32, 0x2200)) if not fitting.rules.needs_font_check(one) and font.has(one)]
+    letters = [one for one in map(chr, range(32, 0x2200)) if not values.needs_font_check(one) and font.has(one)]
     assert len(letters) > 500
     assert [one for one in letters if font.advance(font.glyph(one)) > 1000 * fitting._width(one)] == []
 

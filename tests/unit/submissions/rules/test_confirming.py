@@ -23,7 +23,7 @@ def kept(**more: Any) -> KeptConfirmation:
 
 def news(status: str = "signed", **more: Any) -> ConfirmationChanged:
     known: dict[str, Any] = {"submission_id": 1, "submitter_id": 2, "confirmation_id": "c1", "at": NOW, "provider": "p"}
-    return ConfirmationChanged(status=status, **{**known, **more})  # type: ignore[arg-type]
+    return ConfirmationChanged(status=status, **{**known, **more})
 
 
 def test_somebody_has_signed() -> None:

@@ -1,7 +1,9 @@
 """The state machine of a submission, case by case: the table of specification section 3 and the rules of decisions."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -13,21 +15,19 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 
 
-def submission(
-    *groups: int, order: Order = Order.PRESERVED, viewers: tuple[int, ...] = (), **more: object
-) -> Submission:
+def submission(*groups: int, order: Order = Order.PRESERVED, viewers: tuple[int, ...] = (), **more: Any) -> Submission:
     """Submitters 1, 2, ... with these places in the order."""
     parties = tuple(Submitter(id=n, group=group, viewer=n in viewers) for n, group in enumerate(groups, start=1))
-    return Submission(order=order, submitters=parties, **more)  # type: ignore[arg-type]
+    return Submission(order=order, submitters=parties, **more)
 
 
-def created(found: Submission, *completed: int) -> tuple[Submission, list[Happened]]:
+def created(found: Submission, *completed: int) -> tuple[Submission, Sequence[Happened]]:
     state, happened = domain.create(found, completed, seal_id="seal-0")
     return state, list(happened)
 
 
-def invited(happened: object) -> list[int | None]:
-    return [one.submitter_id for one in happened if one.fact is Fact.INVITED]  # type: ignore[attr-defined]
+def invited(happened: Iterable[Happened]) -> list[int | None]:
+    return [one.submitter_id for one in happened if one.fact is Fact.INVITED]
 
 
 def completed(state: Submission, submitter_id: int) -> tuple[Submission, tuple[Happened, ...]]:
@@ -144,11 +144,12 @@ def test_the_form_starts_once() -> None:
 def test_a_form_is_completed_once() -> None:
     state, _ = created(submission(0, 0))
     state, _ = completed(state, 1)
-    for command in (
+    commands: tuple[Callable[[], Any], ...] = (
         lambda: completed(state, 1),
         lambda: domain.decline(state, 1, NOW),
         lambda: domain.save(state, 1, NOW),
-    ):
+    )
+    for command in commands:
         with pytest.raises(Refused, match="completed already"):
             command()
 
@@ -425,8 +426,8 @@ def test_the_device_goes_to_the_first_in_the_order_not_in_the_list() -> None:
         ({"expire_at": NOW}, FormState.EXPIRED),
     ],
 )
-def test_a_submission_that_is_over_is_handed_to_nobody(changes: dict[str, object], shown: FormState) -> None:
+def test_a_submission_that_is_over_is_handed_to_nobody(changes: dict[str, Any], shown: FormState) -> None:
     state, _ = completed(created(submission(0, 1))[0], 1)
     with pytest.raises(Refused) as refused:
-        domain.hand_device(replace(state, **changes), 1, NOW)  # type: ignore[arg-type]
+        domain.hand_device(replace(state, **changes), 1, NOW)
     assert refused.value.state == shown

@@ -8,12 +8,13 @@ from contracts.errors import ServiceError
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Account, Area, Condition
-from services.submissions.planning import creation, plan
+from services.submissions.planning import creation
+from services.submissions.planning.plan import Plan
 from services.submissions.rules.parties import merging
 from tests.support.material.submissions import NOW, Limits, create_command, field, template
 
 
-def plan(found: Any, *submitters: dict[str, Any]) -> plan.Plan:
+def planned(found: Any, *submitters: dict[str, Any]) -> Plan:
     return creation.plan_submission(create_command(found, *submitters), found, Limits(), NOW)
 
 
@@ -31,7 +32,7 @@ def three_roles() -> Any:
 
 def test_roles_become_one_with_the_fields_of_both() -> None:
     found = three_roles()
-    made = plan(found, {"roles": ["a", "B"]}, {"role": "C"})
+    made = planned(found, {"roles": ["a", "B"]}, {"role": "C"})
     one, other = made.submitters
     assert (one.party.name, other.party.name) == ("A / B", "C")
     mine = [each for each in made.fields if each.submitter_uuid == one.party.uuid]
@@ -44,7 +45,7 @@ def test_roles_become_one_with_the_fields_of_both() -> None:
     ]
     (asks,) = [each for each in made.fields if each.role == "C"]
     assert asks.conditions[0].field_uuid == mine[0].uuid
-    again = plan(found, {"roles": ["B", "A"]}, {"role": "C"})
+    again = planned(found, {"roles": ["B", "A"]}, {"role": "C"})
     assert again.submitters[0].party.uuid == one.party.uuid
     assert [each.submitter_uuid for each in found.fields if each.role == "A"] == ["uuid of A"] * 2, (
         "the template is as it was"
@@ -89,7 +90,7 @@ def test_a_number_that_one_of_the_roles_must_confirm_is_confirmed(
 
 
 def test_the_new_role_may_be_named_and_filled() -> None:
-    made = plan(three_roles(), {"role": "C"}, {"role": "Both", "roles": ["A", "B"], "values": {"Name": "7"}})
+    made = planned(three_roles(), {"role": "C"}, {"role": "Both", "roles": ["A", "B"], "values": {"Name": "7"}})
     assert [one.party.name for one in made.submitters] == ["C", "Both"]
     assert sorted(map(str, made.submitters[1].values.values())) == ["7", "7"]
 
@@ -99,18 +100,18 @@ def test_a_choice_offers_what_either_role_was_offered() -> None:
         field("A", "Colour", "radio", options=["red", "green"], areas=[area(1)]),
         field("B", "Colour", "radio", options=["green", "blue"], areas=[area(2)]),
     )
-    made = plan(found, {"roles": ["A", "B"], "values": {"Colour": "blue"}})
+    made = planned(found, {"roles": ["A", "B"], "values": {"Colour": "blue"}})
     assert [(one.options, len(one.areas)) for one in made.fields] == [(["red", "green", "blue"], 2)]
 
 
 @pytest.mark.parametrize("inviter", ["a", "B ", "A / B"])
 def test_who_has_taken_a_role_invites_for_it(inviter: str) -> None:
-    made = plan(three_roles(), {"roles": ["A", "B"]}, {"role": "C", "email": None, "invite_by": inviter})
+    made = planned(three_roles(), {"roles": ["A", "B"]}, {"role": "C", "email": None, "invite_by": inviter})
     assert made.submitters[1].invited_by == made.submitters[0].party.uuid
 
 
 def test_the_new_role_may_have_the_name_of_one_of_its_own_and_stands_where_the_first_was() -> None:
-    made = plan(three_roles(), {"roles": ["A", "B"], "role": "A"})
+    made = planned(three_roles(), {"roles": ["A", "B"], "role": "A"})
     assert [one.party.name for one in made.submitters] == ["A"]
     found = merging.merged(three_roles(), [NewSubmitter(roles=["C", "B"])], Problems())[0]
     assert [party.name for party in found.parties] == ["A", "C / B"]
@@ -118,7 +119,7 @@ def test_the_new_role_may_have_the_name_of_one_of_its_own_and_stands_where_the_f
 
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (False, False)])
 def test_a_field_that_either_role_must_fill_in_must_be_filled_in(first: bool, second: bool) -> None:
-    made = plan(template(field("A", required=first), field("B", required=second)), {"roles": ["A", "B"]})
+    made = planned(template(field("A", required=first), field("B", required=second)), {"roles": ["A", "B"]})
     assert [one.required for one in made.fields] == [first or second]
 
 
@@ -130,9 +131,9 @@ def test_a_single_role_stays_the_one_of_the_template() -> None:
 
 
 def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:
-    made = plan(three_roles(), {"roles": ["B"]}, {"role": "A"})
+    made = planned(three_roles(), {"roles": ["B"]}, {"role": "A"})
     assert [one.party.name for one in made.submitters] == ["B", "A"]
-    made = plan(three_roles(), {"roles": ["A", "B"]}, {})
+    made = planned(three_roles(), {"roles": ["A", "B"]}, {})
     assert [one.party.name for one in made.submitters] == ["A / B", "C"]
 
 
@@ -147,5 +148,5 @@ def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:
 )
 def test_what_cannot_be_merged_is_refused(submitters: list[dict[str, Any]], path: str, message: str) -> None:
     with pytest.raises(ServiceError, match=message) as caught:
-        plan(three_roles(), *submitters)
+        planned(three_roles(), *submitters)
     assert caught.value.details[0]["field"] == path

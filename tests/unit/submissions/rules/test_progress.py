@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ ANN = Party(id=1, acts_as=ActsAs.SIGNER)
 BOTH = domain.Submission(Order.PRESERVED, (domain.Submitter(1, 1), domain.Submitter(2, 2)))
 
 
-def with_(submission: domain.Submission, number: int, **changes: object) -> domain.Submission:
+def with_(submission: domain.Submission, number: int, **changes: Any) -> domain.Submission:
     parties = tuple(replace(one, **changes) if one.id == number else one for one in submission.submitters)
     return replace(submission, submitters=parties)
 

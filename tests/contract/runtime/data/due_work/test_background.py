@@ -17,13 +17,15 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import services
 import tests.support.services.specimens
 from contracts.errors import ServiceError
+from contracts.runtime import clock
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import BigId, Database, metadata
-from contracts.runtime.data.due_work import background, holder
+from contracts.runtime.data.due_work import holder
 from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Every, More, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
 from deploy.rabbitmq import PrivateBroker
+from tests.support.noting import noting
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, specimen
@@ -59,7 +61,17 @@ def database(database_url: str) -> Iterator[Database]:
     made.dispose()
 
 
-def add(session: Session, lane: str | None = None, **more: Any) -> int:
+def noting_ids(attempts: list[int]) -> Callable[[Any], Done]:
+    """An attempt that notes the row's id."""
+
+    def attempt(row: Any) -> Done:
+        attempts.append(row.id)
+        return Done()
+
+    return attempt
+
+
+def add(session: Session, /, lane: str | None = None, **more: Any) -> int:
     job = Job(lane=lane, **{"next_attempt_at": now(), **more})
     session.add(job)
     session.flush()
@@ -227,7 +239,7 @@ def reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A list that grows with each read of the database."""
     made: list[Any] = []
     read = database.read
-    monkeypatch.setattr(database, "read", lambda *query: made.append(query) or read(*query))
+    monkeypatch.setattr(database, "read", noting(made, read))
     return made
 
 
@@ -236,7 +248,7 @@ def test_where_nothing_changes_nothing_is_read_and_what_another_process_leaves_i
 ) -> None:
     """PostgreSQL does not say whether anything has changed."""
     attempts: list[int] = []
-    loop = work(database, lambda row: attempts.append(row.id) or Done())
+    loop = work(database, noting_ids(attempts))
     loop.turn()
     before = len(reads)
     for _ in range(10):
@@ -253,7 +265,7 @@ def test_where_nothing_changes_nothing_is_read_and_what_another_process_leaves_i
 
 def test_where_nothing_changes_what_is_planned_comes_in_time(database: Database, reads: list[Any]) -> None:
     attempts: list[int] = []
-    loop = work(database, lambda row: attempts.append(row.id) or Done())
+    loop = work(database, noting_ids(attempts))
     identifier = database.write(add, next_attempt_at=now() + timedelta(seconds=3))
     pauses = [loop.turn(), loop.turn()]
     assert all(0 < pause <= 3 for pause in pauses)
@@ -267,8 +279,12 @@ def test_where_nothing_changes_what_is_planned_comes_in_time(database: Database,
 def test_where_nothing_changes_a_lease_ends(database: Database) -> None:
     """Of a process elsewhere that is no more."""
     attempts: list[int] = []
-    loop = work(database, lambda row: attempts.append(row.id) or Done())
-    taken = {"leased_until": now() + timedelta(seconds=0.3), "leased_by": "elsewhere/pid:[1]/1/1", "attempts": 1}
+    loop = work(database, noting_ids(attempts))
+    taken: dict[str, Any] = {
+        "leased_until": now() + timedelta(seconds=0.3),
+        "leased_by": "elsewhere/pid:[1]/1/1",
+        "attempts": 1,
+    }
     identifier = database.write(add, **taken)
     wait_until(lambda: loop.turn() and attempts, what="the end of the lease")
     loop.finish()
@@ -281,7 +297,7 @@ def test_where_nothing_changes_a_clock_that_is_put_back_is_noticed(
     loop = work(database, lambda _: Done())
     loop.turn()
     before = len(reads)
-    monkeypatch.setattr(background.clock, "put_back_in_all", lambda: timedelta(hours=1))
+    monkeypatch.setattr(clock, "put_back_in_all", lambda: timedelta(hours=1))
     loop.turn()
     assert len(reads) > before
 
@@ -413,8 +429,8 @@ def test_what_another_process_has_taken_over_is_its_own(database: Database) -> N
 def test_one_at_a_time_per_lane(database: Database) -> None:
     """Two processes' worth of loops, three lanes."""
     lock = threading.Lock()
-    busy: dict[str, int] = {}
-    overlaps: list[str] = []
+    busy: dict[str | None, int] = {}
+    overlaps: list[str | None] = []
     together: list[int] = []
 
     def attempt(row: Job) -> Done:
@@ -521,7 +537,7 @@ def suite(
 
 
 def add_task(made: Specimen, key: str, todo: str = "succeed") -> None:
-    from services.specimen import commands  # type: ignore[import-not-found]
+    from services.specimen import commands
 
     made.database.write(commands.add_task, contract.Task(key=key, todo=todo), now())
 

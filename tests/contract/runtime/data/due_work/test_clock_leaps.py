@@ -27,6 +27,7 @@ from services.webhooks import queries
 from tests.support.material.submissions import Desk
 from tests.support.material.webhooks import ADMIN, envelope, record
 from tests.support.material.webhooks import database as webhooks
+from tests.support.present import present
 from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
@@ -67,7 +68,7 @@ def work(database: Database, attempt: Any, **more: Any) -> DueWork:
     return DueWork("jobs", database, Job, attempt, **{"schedule": [timedelta(hours=1)], "lease": LEASE, **more})
 
 
-def add(session: Session, **more: Any) -> int:
+def add(session: Session, /, **more: Any) -> int:
     job = Job(**{"next_attempt_at": now(), **more})
     session.add(job)
     session.flush()
@@ -156,7 +157,7 @@ def test_a_pause_that_began_while_the_clock_was_ahead_is_not_longer_than_others(
         wall.leap(-HOUR)
         right = database.write(add, next_attempt_at=now() + timedelta(minutes=20), attempts=2)
         wait_until(lambda: jobs(database)[failing].state == "done", what="the second attempt")
-        assert jobs(database)[left].leased_until <= now() + LEASE
+        assert present(jobs(database)[left].leased_until) <= now() + LEASE
         assert jobs(database)[right].next_attempt_at > now() + timedelta(minutes=19)
     assert attempts == [failing, failing]
 

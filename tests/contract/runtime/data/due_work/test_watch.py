@@ -1,6 +1,6 @@
 """One look for all loops that rest, on SQLite and PostgreSQL: what it costs, and that nothing is found later by it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
+from contracts.runtime import clock
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import BigId, Database, metadata
 from contracts.runtime.data.due_work import background
@@ -73,14 +74,24 @@ def statements(database: Database) -> list[str]:
     return made
 
 
-def add(session: Session, **more: Any) -> int:
+def noting_ids(attempts: list[int]) -> Callable[[Any], Done]:
+    """An attempt that notes the row's id."""
+
+    def attempt(row: Any) -> Done:
+        attempts.append(row.id)
+        return Done()
+
+    return attempt
+
+
+def add(session: Session, /, **more: Any) -> int:
     job = Job(**{"next_attempt_at": now(), **more})
     session.add(job)
     session.flush()
     return job.id
 
 
-def send(session: Session, **more: Any) -> None:
+def send(session: Session, /, **more: Any) -> None:
     session.add(Parcel(**{"next_attempt_at": now(), "receiver": "a", **more}))
 
 
@@ -179,7 +190,12 @@ def test_a_rest_that_has_ended_is_not_begun_again_by_who_looks(
     looking = Watch("specimen", database, [jobs])
     rest(jobs)
     elsewhere.write(add, state="done")
-    monkeypatch.setattr(looking, "_first_rows", lambda _session: jobs.look_again() or {jobs: None})
+
+    def look(_session: Session) -> Any:
+        jobs.look_again()
+        return {jobs: None}
+
+    monkeypatch.setattr(looking, "_first_rows", look)
     looking.turn()
     assert jobs.resting is None
 
@@ -225,7 +241,7 @@ def test_a_clock_that_is_put_back_wakes(database: Database, monkeypatch: pytest.
     jobs, _ = loops(database)
     looking = Watch("specimen", database, [jobs])
     jobs.turn()
-    monkeypatch.setattr(background.clock, "put_back_in_all", lambda: timedelta(hours=1))
+    monkeypatch.setattr(clock, "put_back_in_all", lambda: timedelta(hours=1))
     looking.turn()
     assert woken(jobs) == ["jobs"]
 
@@ -242,7 +258,7 @@ def test_rest_ends_for_what_nobody_thought_of(database: Database) -> None:
 
 def test_what_another_process_leaves_is_attempted(database: Database, elsewhere: Database) -> None:
     attempts: list[int] = []
-    jobs, parcels = loops(database, lambda row: attempts.append(row.id) or Done())
+    jobs, parcels = loops(database, noting_ids(attempts))
     with running(Watch("specimen", database, [jobs, parcels]), jobs, parcels):
         wait_until(lambda: jobs.resting and parcels.resting, what="a rest")
         identifier = elsewhere.write(add)

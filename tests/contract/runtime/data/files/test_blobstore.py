@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -201,7 +202,8 @@ def test_a_full_or_broken_disk_leaves_nothing_half_written(tmp_path: Path, monke
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = BlobStore.from_url(f"file://{tmp_path}/blobs")
-    real, written, seen = os.fsync, threading.Event(), []
+    real, written = os.fsync, threading.Event()
+    seen: list[Any] = []
 
     def look(descriptor: int) -> None:
         if not written.is_set():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.rpc.health import Pong
 from contracts.rpc.operating import StoredFiles
@@ -38,19 +39,25 @@ def told(parts: list[StoredFiles]) -> list[tuple[str | None, str, int, int]]:
     return [(part.folder, part.age, part.files, part.bytes) for part in parts]
 
 
+def _execute(session: Session, statement: Any) -> None:
+    session.execute(statement)
+
+
 def submission(database: Database, days: float, template_id: int | None = None, **files: Any) -> int:
     values = {"signing_order": "preserved", "status": "pending", "template_id": template_id}
     number = inserted(database, SubmissionRow, **values, created_at=now() - days * DAY, results=files.get("results"))
     snapshot = {"documents": files.get("documents", []), "fields": [], "parties": [], "account": {}}
-    table = SnapshotRow.__table__
-    database.write(lambda session: session.execute(sa.insert(table).values(submission_id=number, **snapshot)) and None)
+
+    database.write(
+        lambda session: session.execute(sa.insert(SnapshotRow).values(submission_id=number, **snapshot)) and None
+    )
     return number
 
 
 def test_templates_by_folder(database_url: str) -> None:
     for database in migrated_database("templates", database_url):
         for name, days, sizes in (("Sales", 1, (100, 20)), ("Sales", 400, (3, 4)), ("Law / NDA", 40, (7, 0))):
-            known = database.read(lambda session, name=name: session.scalar(sa.select(Folder.id).filter_by(name=name)))
+            known = database.read(Session.scalar, sa.select(Folder.id).filter_by(name=name))
             folder = known or inserted(database, Folder, name=name)
             template = inserted(database, TemplateRow, folder_id=folder, created_at=now() - days * DAY)
             file, original = ref(sizes[0]), ref(sizes[1])
@@ -77,7 +84,7 @@ def test_submissions_by_the_folder_of_their_template(submissions: Database, monk
     for uuid in ("a", "b"):
         attachment = {"uuid": uuid, "type": "file", "filename": "a.pdf", "created_at": now(), "file": ref(30)}
         adding = sa.insert(AttachmentRow).values(**common, **attachment)
-        submissions.write(lambda session, adding=adding: session.execute(adding) and None)
+        submissions.write(_execute, adding)
     assert told(of_submissions.count(submissions, now())) == [
         ("Sales", "30 days", 3, 3500),
         (None, "1 year", 3, 61),

@@ -23,6 +23,7 @@ from tests.support.material.submissions import (
     NOW,
     SITE,
     Desk,
+    Slug,
     assert_chain_holds,
     assert_told_in_order,
     field,
@@ -42,7 +43,7 @@ def made(desk: Desk, **more: Any) -> Submission:
     return desk.create(two_signers(), {}, {}, certsign=more.pop("certsign", WISH), **more)
 
 
-def start(desk: Desk, slug: str, value: str = "Ann", **more: Any) -> Any:
+def start(desk: Desk, slug: Slug, value: str = "Ann", **more: Any) -> Any:
     shown = desk.form(slug)
     values = {one.uuid: value for one in shown.fields if one.mine and one.type == "text"}
     command = confirming.StartConfirmation(
@@ -69,7 +70,7 @@ def tell(desk: Desk, status: str, *, event_id: str = "", order: dict[str, Any] |
         submission_id=order["submission_id"],
         submitter_id=order["submitter_id"],
         confirmation_id=order["confirmation_id"],
-        status=status,  # type: ignore[arg-type]
+        status=status,
         at=more.pop("at", desk.now),
         provider="signing.example",
         signer=SIGNER if status == "signed" else None,
@@ -78,17 +79,17 @@ def tell(desk: Desk, status: str, *, event_id: str = "", order: dict[str, Any] |
     desk.database.write(commands.accept, event_id or uuid7(), changed, desk.limits, SITE, desk.now)
 
 
-def step(desk: Desk, slug: str) -> tuple[Any, str]:
+def step(desk: Desk, slug: Slug) -> tuple[Any, str]:
     kept, state = desk.database.read(forms.confirmation, visit.Visit(slug=slug), SITE, desk.now)
     return kept, str(state)
 
 
-def leave(desk: Desk, slug: str) -> form.Done:
+def leave(desk: Desk, slug: Slug) -> form.Done:
     command = confirming.LeaveConfirmation(request_id=uuid7(), slug=slug)
     return desk.database.write(commands.leave, command, SITE, desk.now)
 
 
-def again(desk: Desk, slug: str) -> Any:
+def again(desk: Desk, slug: Slug) -> Any:
     command = confirming.LeaveConfirmation(request_id=uuid7(), slug=slug)
     return desk.database.write(commands.ask_again, command, SITE, desk.now)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
@@ -20,6 +21,7 @@ from services.submissions.storage import identity_checks
 from tests.support.material.submissions import (
     SITE,
     Desk,
+    Slug,
     assert_chain_holds,
     at_once,
     create_command,
@@ -49,7 +51,7 @@ def digest(state: str) -> str:
 class IdentityDesk(Desk):
     """What the gateway does when a signer goes to the provider and comes back."""
 
-    def start(self, slug: str, uuid: str, state: str = "state 1", **more: Any) -> rpc.identity.IdentityCheckStarted:
+    def start(self, slug: Slug, uuid: str, state: str = "state 1", **more: Any) -> rpc.identity.IdentityCheckStarted:
         own = {"request_id": digest(state), "issuer": ISSUER, "provider": "Acme Login", "ip": "192.0.2.1"}
         command = rpc.identity.StartIdentityCheck(slug=slug, field=uuid, state_digest=digest(state), **{**own, **more})
         return self.database.write(identity_commands.start, command, SITE, self.now)
@@ -58,7 +60,7 @@ class IdentityDesk(Desk):
         command = rpc.identity.ClaimIdentityCheck(**{"request_id": uuid7(), **more}, state_digest=digest(state))
         return self.database.write(identity_commands.claim, command, self.now)
 
-    def finish(self, slug: str, identity: ProvedIdentity | None = ADA, state: str = "state 1", **more: Any) -> Any:
+    def finish(self, slug: Slug, identity: ProvedIdentity | None = ADA, state: str = "state 1", **more: Any) -> Any:
         command = rpc.identity.FinishIdentityCheck(
             slug=slug,
             identity=identity,
@@ -67,16 +69,16 @@ class IdentityDesk(Desk):
         )
         return self.database.write(identity_commands.finish, command, SITE, self.now).problem
 
-    def proved(self, slug: str, uuid: str, state: str = "state 1", identity: ProvedIdentity = ADA) -> Any:
+    def proved(self, slug: Slug, uuid: str, state: str = "state 1", identity: ProvedIdentity = ADA) -> Any:
         """There and back."""
         self.start(slug, uuid, state)
         assert self.claim(state).usable
         return self.finish(slug, identity, state)
 
-    def shown(self, slug: str, name: str = "Identity") -> rpc.form.FormField:
+    def shown(self, slug: Slug, name: str = "Identity") -> rpc.form.FormField:
         return next(one for one in self.form(slug).fields if one.name == name)
 
-    def lines(self, submission_id: int, kind: str) -> list[dict[str, Any]]:
+    def lines_of(self, submission_id: int, kind: str) -> list[dict[str, Any]]:
         return [one.data for one in self.get(submission_id).submission_events or [] if one.event_type == kind]
 
 
@@ -115,11 +117,11 @@ def test_a_signer_proves_who_he_is_and_completes(desk: IdentityDesk) -> None:
     assert desk.complete(bo.slug, {name: "Bo"}).state == "completed"
     assert values(desk, made.id) == {"Name": "Bo", "Identity": "verified"}
     assert desk.events("form.signed")[0]["data"]["data"]["values"] == {"Name": "Bo", "Identity": "verified"}
-    said = {"provider": "Acme Login", "issuer": ISSUER, "method": "aes", "ip": "192.0.2.1"}
+    said: dict[str, Any] = {"provider": "Acme Login", "issuer": ISSUER, "method": "aes", "ip": "192.0.2.1"}
     said["party"] = {"role": "First Party", "name": "Bo", "email": "signer1@example.com"}
-    assert desk.lines(made.id, "start_verification") == [said]
+    assert desk.lines_of(made.id, "start_verification") == [said]
     who = {"identified_as": "Ada Lovelace", "firstname": "Ada", "lastname": "Lovelace", "acr": "urn:high"}
-    assert desk.lines(made.id, "complete_verification") == [{**said, **who, "subject": "248289761001"}]
+    assert desk.lines_of(made.id, "complete_verification") == [{**said, **who, "subject": "248289761001"}]
     assert_chain_holds(desk, made.id)
     order = desk.events("sealing.due")[0]["data"]
     drawn = {one["field"]["type"]: one["value"] for one in order["values"]}
@@ -167,7 +169,7 @@ def test_a_value_without_a_proof_is_worth_nothing(desk: IdentityDesk) -> None:
     assert values(desk, given.id) == {"Name": None, "Identity": None}
     made, bo, uuid = one_signer(desk)
     desk.proved(bo.slug, uuid)
-    desk.database.write(lambda session: session.execute(identity_checks.sa.text("DELETE FROM identity_checks")))
+    desk.database.write(lambda session: session.execute(sa.text("DELETE FROM identity_checks")))
     assert values(desk, made.id) == {"Identity": "verified"}
     assert desk.shown(bo.slug).verified_as is None
     name = desk.shown(bo.slug, "Name").uuid
@@ -190,7 +192,7 @@ def test_an_attempt_is_finished_once_by_whom_it_was_begun(desk: IdentityDesk) ->
     assert refusal(lambda: desk.finish(eve.slug)).code == "conflict"  # Bo's state, Eve's form
     done = at_once(*[lambda: desk.finish(bo.slug) for _ in range(6)])
     assert [isinstance(one, ServiceError) for one in done].count(False) == 1
-    assert len(desk.lines(made.id, "complete_verification")) == 1
+    assert len(desk.lines_of(made.id, "complete_verification")) == 1
     assert not desk.claim().usable
     assert refusal(lambda: desk.finish(bo.slug, OTHER)).code == "conflict"
     assert desk.shown(eve.slug).value is None
@@ -209,8 +211,8 @@ def test_what_dies_on_the_way_is_begun_again(desk: IdentityDesk) -> None:
     desk.claim("state 2")
     assert [desk.finish(bo.slug, state="state 2", request_id="the same") for _ in range(3)] == [None] * 3
     assert refusal(lambda: desk.finish(bo.slug, OTHER, request_id="late", state="state 2")).code == "conflict"
-    assert len(desk.lines(made.id, "start_verification")) == 2
-    assert len(desk.lines(made.id, "complete_verification")) == 1
+    assert len(desk.lines_of(made.id, "start_verification")) == 2
+    assert len(desk.lines_of(made.id, "complete_verification")) == 1
     assert values(desk, made.id) == {"Identity": "verified"}
 
 
@@ -221,13 +223,13 @@ def test_what_comes_to_nothing_can_be_tried_again(desk: IdentityDesk) -> None:
         desk.claim(problem)
         assert desk.finish(bo.slug, None, problem, problem=IdentityProblem(problem)) == problem
         assert desk.shown(bo.slug).verification_problem == problem
-        assert desk.lines(made.id, "fail_verification")[-1]["reason"] == problem
+        assert desk.lines_of(made.id, "fail_verification")[-1]["reason"] == problem
     desk.start(bo.slug, uuid)
     desk.now += timedelta(minutes=15)
     assert not desk.claim().usable
     assert desk.shown(bo.slug).verification_problem == "expired"
     assert refusal(lambda: desk.finish(bo.slug)).code == "conflict"
-    assert [one["reason"] for one in desk.lines(made.id, "fail_verification")][4:] == ["expired"]
+    assert [one["reason"] for one in desk.lines_of(made.id, "fail_verification")][4:] == ["expired"]
     desk.start(bo.slug, uuid, "state 2")
     desk.claim("state 2")
     assert desk.finish(bo.slug, state="state 2") is None
@@ -239,7 +241,7 @@ def test_another_person_is_refused_and_the_sender_sees_who_it_was(desk: Identity
     made, bo, uuid = one_signer(desk)
     assert desk.proved(bo.slug, uuid, identity=OTHER) == "other_person"
     assert values(desk, made.id) == {}
-    (line,) = desk.lines(made.id, "fail_verification")
+    (line,) = desk.lines_of(made.id, "fail_verification")
     assert (line["identified_as"], line["proved_email"], line["reason"]) == ("Eve", "eve@example.com", "other_person")
     assert desk.start(bo.slug, uuid, "state 2").anew
     desk.claim("state 2")
@@ -254,7 +256,7 @@ def test_another_person_is_refused_and_the_sender_sees_who_it_was(desk: Identity
     strange = ADA.model_copy(update={"name": "\u202eAda\x00 " + "x" * 900, "acr": "a\nb"})
     made, bo, uuid = one_signer(desk)
     assert desk.proved(bo.slug, uuid, "state 5", strange) is None
-    (line,) = desk.lines(made.id, "complete_verification")
+    (line,) = desk.lines_of(made.id, "complete_verification")
     assert line["identified_as"].startswith("Ada x")
     assert (len(line["identified_as"]) <= 255, line["acr"]) == (True, "a b")
 
@@ -284,13 +286,13 @@ def test_only_an_open_form_and_only_its_own_fields(desk: IdentityDesk) -> None:
         error = refusal(lambda uuid=uuid: desk.start(ada.slug, uuid))
         assert (error.code, error.details[0]["field"]) == ("invalid", "field")
     assert refusal(lambda: desk.start("nobody", first.uuid)).code == "not_found"
-    assert desk.lines(made.id, "start_verification") == []
+    assert desk.lines_of(made.id, "start_verification") == []
     desk.start(ada.slug, first.uuid)
     assert desk.claim().usable
     desk.decline(ada.slug)
     error = refusal(lambda: desk.finish(ada.slug))
     assert error.details == [{"field": "state", "reason": "declined"}]
-    assert desk.lines(made.id, "complete_verification") == []
+    assert desk.lines_of(made.id, "complete_verification") == []
     assert refusal(lambda: desk.start(ada.slug, first.uuid, "state 2")).details[0]["reason"] == "declined"
     _, bo, uuid = one_signer(desk, require_email_2fa=True)
     error = refusal(lambda: desk.start(bo.slug, uuid))
@@ -327,7 +329,7 @@ def test_thirty_attempts_a_day(desk: IdentityDesk) -> None:
         desk.start(bo.slug, uuid, f"state {number}")
     error = refusal(lambda: desk.start(bo.slug, uuid, "one more"))
     assert (error.code, error.details[0]["retry_after"] > 3_600) == ("rate_limited", True)
-    assert len(desk.lines(made.id, "start_verification")) == 30
+    assert len(desk.lines_of(made.id, "start_verification")) == 30
     desk.now += timedelta(days=1)
     assert desk.proved(bo.slug, uuid, "one more") is None
     desk.now += timedelta(days=3)

@@ -21,7 +21,8 @@ from services.submissions.views import form_news
 from tests.contract.submissions.commands.signing.test_confirmations import WISH, start, tell
 from tests.contract.submissions.outgoing.test_addresses import READY, AddressDesk, assert_dead
 from tests.support.material.one_time_codes import WEBHOOK
-from tests.support.material.submissions import SITE, at_once, field, refusal, template
+from tests.support.material.submissions import SITE, Slug, at_once, field, refusal, template
+from tests.support.present import present
 
 ALLOWED: dict[str, Any] = {"preferences": {"in_person": True}}
 OVER = [{"field": "state", "reason": "over"}]
@@ -35,7 +36,7 @@ class InPersonDesk(AddressDesk):
 
     proofs: Sequence[str] = (TABLET,)
 
-    def hand(self, slug: str, token: str = FIRST, **more: Any) -> rpc.Handed:
+    def hand(self, slug: Slug, token: str = FIRST, **more: Any) -> rpc.Handed:
         given = {"request_id": uuid7(), "device_digest": DEVICE, **more}
         command = self._visit(rpc.HandDevice, slug, token_digest=token, **given)
         return self.database.write(in_person.hand, command, SITE, self.now)
@@ -48,16 +49,16 @@ class InPersonDesk(AddressDesk):
         command = rpc.RefuseDevice(request_id=uuid7(), token_digest=token, device_digest=device)
         return self.database.write(in_person.refuse, command, self.now)
 
-    def take(self, slug: str, token: str = FIRST, **more: Any) -> rpc.Handover:
+    def take(self, slug: Slug, token: str = FIRST, **more: Any) -> rpc.Handover:
         """``slug``: what opens the form on the device from now on."""
         given = {"request_id": uuid7(), "device_digest": DEVICE, "ip": "192.0.2.9", "user_agent": "A tablet", **more}
         command = rpc.TakeDevice(token_digest=token, link_digest=handovers.digest(slug), **given)
         return self.database.write(in_person.take, command, self.now)
 
-    def news(self, slug: str) -> form.FormNews:
+    def news(self, slug: Slug) -> form.FormNews:
         return self.database.read(form_news.news, self._visit(form.WatchForm, slug), SITE, self.now)
 
-    def handed(self, slug: str, token: str, device_slug: str) -> str:
+    def handed(self, slug: Slug, token: str, device_slug: str) -> str:
         """Handed from the party of this slug to the next; returns the slug that opens theirs on the device."""
         self.hand(slug, token)
         self.take(device_slug, token)
@@ -88,7 +89,7 @@ def test_the_device_goes_from_hand_to_hand(desk: InPersonDesk) -> None:
     assert desk.hand(ann.slug).expires_at == desk.now + handing.LIFETIME
     screen = desk.look()
     assert (screen.is_open, screen.name, screen.submission_name) == (True, "Bo Lee", "Lease")
-    assert bo.slug not in screen.model_dump_json()
+    assert present(bo.slug) not in screen.model_dump_json()
     for _ in range(2):  # an answer that was lost
         taken = desk.take("on-the-device", request_id="once")
         assert (taken.is_open, taken.shown_until) == (True, desk.now + handing.STAY)
@@ -116,7 +117,7 @@ def test_the_device_goes_from_hand_to_hand(desk: InPersonDesk) -> None:
     desk.kinds(ann.submission_id)
     # Each was invited once, when their turn came.
     invited = [one.submitter_id for one in events if one.event_type == "invite_party"]
-    assert sorted(invited) == [ann.id, bo.id, witness.id]
+    assert sorted(map(present, invited)) == [ann.id, bo.id, witness.id]
     assert desk.count("invitation.due") == 3
 
 

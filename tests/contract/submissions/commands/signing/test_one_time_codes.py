@@ -18,7 +18,18 @@ from services.submissions.storage import one_time_codes
 from services.submissions.views import forms
 from tests.support.material import one_time_codes as material
 from tests.support.material.one_time_codes import EMAIL, CodeDesk, one_signer, reason, wrong
-from tests.support.material.submissions import SITE, assert_chain_holds, at_once, blob, field, refusal, sealed, template
+from tests.support.material.submissions import (
+    SITE,
+    Slug,
+    assert_chain_holds,
+    at_once,
+    blob,
+    field,
+    refusal,
+    sealed,
+    template,
+)
+from tests.support.present import present
 
 
 @pytest.fixture
@@ -63,7 +74,7 @@ def test_before_the_code_nothing_is_shown_and_nothing_is_taken(desk: CodeDesk) -
     assert desk.opened(bo.slug, proof).state == "completed"
 
 
-def upload(slug: str) -> rpc.form.AttachFile:
+def upload(slug: Slug) -> rpc.form.AttachFile:
     return rpc.form.AttachFile(request_id=uuid7(), slug=slug, type="signature", filename="x.png", file=blob())
 
 
@@ -86,8 +97,8 @@ def test_the_code_is_mailed_and_both_steps_are_in_the_trail(desk: CodeDesk) -> N
     spaced = f" {desk.code()[:3]}-{desk.code()[3:]} "
     desk.check(bo.slug, spaced, ip="192.0.2.1", user_agent="Browser")
     lines = {one.event_type: one for one in desk.get(made.id).submission_events or []}
-    sent = lines["send_2fa_email"].data
-    assert (sent["email"], sent["ip"]) == ("signer1@example.com", "192.0.2.1")
+    told = lines["send_2fa_email"].data
+    assert (told["email"], told["ip"]) == ("signer1@example.com", "192.0.2.1")
     assert lines["email_verified"].data["ip"] == "192.0.2.1"
     assert lines["email_verified"].submitter_id == bo.id
     assert_chain_holds(desk, made.id)
@@ -149,7 +160,7 @@ def test_codes_and_proofs_outlive_the_secret_that_they_were_made_with(
     assert asked is not None
     assert asked.sent
     assert reason(refusal(lambda: desk.check(bo.slug, wrong(code)))) == ("invalid", "wrong", 4)
-    assert desk.opened(bo.slug, desk.check(bo.slug, code).proof).state == "open"
+    assert desk.opened(bo.slug, present(desk.check(bo.slug, code).proof)).state == "open"
     assert desk.opened(ann.slug, passed).state == "open"
     monkeypatch.setattr(material, "SITE", replace(SITE, link_secret=str(site.link_secret)))
     assert desk.opened(ann.slug, passed).state == "code"

@@ -1,7 +1,7 @@
 """Links on which a telephone delivers a drawing, on real databases: for minutes, for one telephone, for one drawing."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +14,10 @@ from contracts.runtime.clock import uuid7
 from contracts.types import FieldType, Submission
 from services.submissions.commands import signing_links
 from services.submissions.commands.signing import phone_drawings as commands
-from services.submissions.planning.preparing import Prepared, Source
+from services.submissions.planning.preparing import Prepared
+from services.submissions.rules.overrides import Source
 from services.submissions.storage import phone_drawings, store
-from tests.support.material.submissions import SITE, Desk, at_once, blob, create_command, field, refusal, template
+from tests.support.material.submissions import SITE, Desk, Slug, at_once, blob, create_command, field, refusal, template
 
 A, B = "First Party", "Second Party"
 MINE, OTHERS = "a" * 64, "b" * 64
@@ -28,14 +29,14 @@ class PhoneDesk(Desk):
         people = [{"role": role, "name": f"{role} Person"} for role in dict.fromkeys(one.role for one in fields)]
         return self.run_create(create_command(found, *people, order="random", **more), found)
 
-    def start(self, slug: str, uuid: str, token: str, **more: Any) -> rpc.PhoneDrawing:
+    def start(self, slug: Slug, uuid: str, token: str, **more: Any) -> rpc.PhoneDrawing:
         command = rpc.StartPhoneDrawing(slug=slug, field=uuid, token_digest=token, request_id=uuid7(), **more)
         return self.database.write(commands.start, command, SITE, self.now)
 
-    def look(self, slug: str, token: str) -> rpc.PhoneDrawing:
+    def look(self, slug: Slug, token: str) -> rpc.PhoneDrawing:
         return self.database.read(commands.look, rpc.FindPhoneDrawing(slug=slug, token_digest=token), SITE, self.now)
 
-    def cancel(self, slug: str, token: str) -> None:
+    def cancel(self, slug: Slug, token: str) -> None:
         command = rpc.CancelPhoneDrawing(slug=slug, token_digest=token, request_id=uuid7())
         self.database.write(commands.cancel, command, SITE, self.now)
 
@@ -103,7 +104,7 @@ def test_the_whole_way(desk: PhoneDesk) -> None:
     form = desk.form(slug)
     assert [one.value for one in form.fields] == [None]
     assert [one.uuid for one in form.attachments] == [told.attachment.uuid]
-    (line,) = [event for event in desk.get(made.id).submission_events if event.event_type == "draw_on_phone"]
+    (line,) = [event for event in desk.get(made.id).submission_events or [] if event.event_type == "draw_on_phone"]
     assert line.submitter_id == made.submitters[0].id
     assert line.data["ip"] == "192.0.2.9"
     desk.complete(slug, {mine.uuid: told.attachment.uuid})
@@ -113,10 +114,10 @@ def test_the_whole_way(desk: PhoneDesk) -> None:
 def test_what_ends_a_link(desk: PhoneDesk) -> None:
     """The next one, giving it up, time, the form's end, another link for the signer: nothing is delivered any more."""
 
-    def expire(_made: Submission, _slug: str) -> None:
+    def expire(_made: Submission, _slug: Slug) -> None:
         desk.now += phone_drawings.LIFETIME
 
-    def replace(made: Submission, _slug: str) -> None:
+    def replace(made: Submission, _slug: Slug) -> None:
         def use_case(session: Any) -> None:
             submission = store.lock(session, made.id)
             assert submission is not None
@@ -124,7 +125,8 @@ def test_what_ends_a_link(desk: PhoneDesk) -> None:
 
         desk.database.write(use_case)
 
-    ends = {
+    mine, token = signature(), ""
+    ends: dict[str, Callable[[Submission, Slug], object]] = {
         "next": lambda _made, slug: desk.start(slug, mine.uuid, "f" * 64),
         "cancel": lambda _made, slug: desk.cancel(slug, token),
         "time": expire,
@@ -220,7 +222,8 @@ def test_a_walk_over_tokens(desk: PhoneDesk, seed: int) -> None:
             case "later":
                 desk.now += timedelta(minutes=chance.choice([1, 2]))
             case _:
-                assert refusal(lambda token=token: desk.connect(token, MINE)).code == "not_found" if not model else True
+                assert not model
+                assert refusal(lambda token=token: desk.connect(token, MINE)).code == "not_found"
     for who, signer in enumerate(signers):
         drawn = sum(model["drawn"] for model in tokens.values() if model["who"] == who)
         assert len(desk.form(signer.slug).attachments) == drawn

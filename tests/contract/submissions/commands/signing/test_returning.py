@@ -18,7 +18,7 @@ from services.rendering.rules.differences import Known
 from services.submissions.commands.signing import returning
 from tests.contract.submissions.commands.signing.test_ways import WayDesk
 from tests.contract.submissions.outgoing.test_reminders import planned
-from tests.support.material.submissions import ADMIN, SITE, assert_told_in_order, field, refusal, template
+from tests.support.material.submissions import ADMIN, SITE, Slug, assert_told_in_order, field, refusal, template
 
 ALLOWED: dict[str, Any] = {"preferences": {"allow_to_return": True, "allow_to_delegate": True}}
 AREA = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05}
@@ -28,7 +28,7 @@ LONG_AGO = timedelta(days=1000)
 class ReturnDesk(WayDesk):
     """Sends back, corrects, sends again."""
 
-    def send_back(self, slug: str, reason: str = "", **more: Any) -> str:
+    def send_back(self, slug: Slug, reason: str = "", **more: Any) -> str:
         command = rpc.ways.ReturnForm(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug, reason=reason)
         return self.database.write(returning.send_back, command, SITE, self.now).state
 
@@ -65,7 +65,7 @@ def three(desk: ReturnDesk, **more: Any) -> Submission:
     return desk.create(found, *people, **{**ALLOWED, **more})
 
 
-def sell(desk: ReturnDesk, slug: str, price: int) -> None:
+def sell(desk: ReturnDesk, slug: Slug, price: int) -> None:
     desk.complete(slug, {"price": price, "seller sign": desk.attach(slug)})
 
 
@@ -161,7 +161,7 @@ def test_what_is_fixed_for_all_is_changed_for_all(desk: ReturnDesk) -> None:
     made = three(desk, order="random")
     sam, bo, wit = made.submitters
     desk.complete(bo.slug, {"buyer name": "Bo"})
-    change = {"fields": [{"name": "Terms", "default_value": "ten days"}]}
+    change: dict[str, Any] = {"fields": [{"name": "Terms", "default_value": "ten days"}]}
     refused = refusal(lambda: desk.update_submitter(sam.id, **change))
     assert "has signed the document" in refused.message
     desk.send_back(wit.slug, "Thirty days are too long")
@@ -290,7 +290,8 @@ class Walk:
             )
             desk.complete(who.slug, given[index], shown=desk.form(who.slug).shown)
         elif what == "fill":
-            desk.save(who.slug, [{"price": 3}, {"buyer name": "half"}, {"seen": True}][index])
+            halves: list[dict[str, Any]] = [{"price": 3}, {"buyer name": "half"}, {"seen": True}]
+            desk.save(who.slug, halves[index])
         elif what == "back":
             desk.send_back(who.slug, "why")
         elif what == "again":

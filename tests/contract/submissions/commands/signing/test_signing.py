@@ -19,6 +19,7 @@ from tests.support.material.submissions import (
     NOW,
     SITE,
     Desk,
+    Slug,
     field,
     refusal,
     template,
@@ -44,7 +45,7 @@ def test_a_later_signer_waits_and_the_server_refuses_his_values(desk: Desk) -> N
 def test_who_asks_for_the_state_only_gets_no_more(desk: Desk) -> None:
     made = desk.create()
 
-    def state_of(slug: str) -> rpc.form.SigningForm:
+    def state_of(slug: Slug) -> rpc.form.SigningForm:
         return desk.database.read(forms.form, rpc.form.OpenForm(slug=slug, state_only=True), SITE, desk.now)
 
     first, second = (one.slug for one in made.submitters)
@@ -260,7 +261,7 @@ def test_a_document_that_its_conditions_hide_is_not_sealed_and_its_fields_are_no
     desk.complete(slug, {"kind": "person", "name": "Sam"})
     assert desk.get(made.id).submitters[0].values == {"Kind": "person", "Number": None, "Name": "Sam"}
     (order,) = desk.events("sealing.due")
-    data = REGISTRY["sealing.due"].model.model_validate(order["data"])
+    data: Any = REGISTRY["sealing.due"].model.model_validate(order["data"])
     assert [one.name for one in data.documents] == ["agreement 1"]
     places = {one.field.name: [area.attachment_uuid for area in one.field.areas] for one in data.values}
     assert places == {"Kind": [data.documents[0].uuid], "Name": [data.documents[0].uuid]}
@@ -286,7 +287,7 @@ def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk
         desk.complete(second, {"own": "x"} if fields else {"own": "x", "later": "y"})
 
 
-def asked_about(desk: Desk, slug: str, values: dict[str, Any], *, saved: bool = False) -> dict[str, int]:
+def asked_about(desk: Desk, slug: Slug, values: dict[str, Any], *, saved: bool = False) -> dict[str, int]:
     """Of which fields rendering would be asked whether they fit, by uuid, and in how many places."""
     kind = rpc.form.SaveValues if saved else rpc.form.CompleteForm
     command = kind(request_id=uuid7(), slug=slug, values=values)

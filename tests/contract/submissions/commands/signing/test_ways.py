@@ -15,6 +15,7 @@ from tests.contract.submissions.outgoing.test_reminders import planned
 from tests.support.material.one_time_codes import WEBHOOK
 from tests.support.material.submissions import (
     SITE,
+    Slug,
     assert_told_in_order,
     at_once,
     field,
@@ -22,6 +23,7 @@ from tests.support.material.submissions import (
     template,
     two_signers,
 )
+from tests.support.present import present
 
 ALLOWED: dict[str, Any] = {"preferences": {"allow_to_delegate": True}}
 DEPUTY = "deputy@example.com"
@@ -30,15 +32,15 @@ DEPUTY = "deputy@example.com"
 class WayDesk(AddressDesk):
     """Goes the ways of the menu."""
 
-    def send_link(self, slug: str, **more: Any) -> str:
+    def send_link(self, slug: Slug, **more: Any) -> str:
         command = rpc.ways.SendLink(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug)
         return self.database.write(ways.send_link, command, SITE, self.now).to
 
-    def ask(self, slug: str, question: str, **more: Any) -> str:
+    def ask(self, slug: Slug, question: str, **more: Any) -> str:
         command = rpc.ways.AskSender(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug, question=question)
         return self.database.write(ways.ask, command, SITE, self.now).state
 
-    def delegate(self, slug: str, email: str = DEPUTY, **more: Any) -> str:
+    def delegate(self, slug: Slug, email: str = DEPUTY, **more: Any) -> str:
         command = rpc.ways.DelegateForm(**{"request_id": uuid7(), "ip": "192.0.2.7", **more}, slug=slug, email=email)
         return self.database.write(ways.delegate, command, SITE, self.now).state
 
@@ -50,9 +52,9 @@ def desk(database_url: str) -> Iterator[WayDesk]:
     desk.database.dispose()
 
 
-def passed_by_phone(desk: WayDesk, slug: str, *proofs: str) -> str:
+def passed_by_phone(desk: WayDesk, slug: Slug, *proofs: str) -> str:
     desk.send(slug, *proofs, phone_otp_webhook=WEBHOOK)
-    return desk.check(slug, desk.code(), *proofs).proof
+    return present(desk.check(slug, desk.code(), *proofs).proof)
 
 
 def sent(desk: WayDesk, **more: Any) -> Submission:

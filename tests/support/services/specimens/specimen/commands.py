@@ -30,7 +30,8 @@ def add_task(session: Session, request: contract.Task, now: datetime) -> int:
     task = Task(key=request.key, todo=request.todo, lane=request.lane, next_attempt_at=now)
     session.add(task)
     session.flush()
-    return task.id
+    number: int = task.id
+    return number
 
 
 def trace(session: Session, key: str, what: str, now: datetime) -> int:

@@ -34,7 +34,7 @@ def _note_runners() -> None:
         _runners.append(runner)
         return run(runner, *arguments, **more)
 
-    asyncio.Runner.run = note_and_run  # type: ignore[method-assign]
+    asyncio.Runner.run = note_and_run  # type: ignore[assignment]
 
 
 _note_runners()

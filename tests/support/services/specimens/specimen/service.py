@@ -42,7 +42,8 @@ class SpecimenService:
 
     @handles(contract.COUNT)
     def count(self, request: contract.Count) -> contract.Counted:
-        return self.context.database.write(commands.count, request)
+        counted: contract.Counted = self.context.database.write(commands.count, request)
+        return counted
 
     @handles(contract.RELAY)
     def relay(self, request: contract.Relayed) -> Any:

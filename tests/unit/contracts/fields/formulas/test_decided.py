@@ -17,7 +17,7 @@ def when(uuid: str, action: str = "not_empty", value: Any = None) -> Condition:
     return Condition(field_uuid=uuid, action=action, value=value)
 
 
-def said(uuid: str, kind: str, conditions_: list[Condition] | None = None, **preferences: str) -> FieldDefinition:
+def said(uuid: str, kind: str, conditions_: list[Condition] | None = None, **preferences: Any) -> FieldDefinition:
     return field(uuid, kind, preferences=preferences, conditions=conditions_ or [])
 
 
@@ -143,7 +143,7 @@ def test_the_page_learns_no_more_of_others_than_it_needs() -> None:
     fields = [said("mine", "number"), said("theirs", "number"), said("name", "text")]
     kinds = {one.uuid: one.type for one in fields}
 
-    def left(values: dict[str, Any], **preferences: str) -> Any:
+    def left(values: dict[str, Any], **preferences: Any) -> Any:
         settled = conditions.settled_expressions(said("t", "number", **preferences), kinds, {"mine", "t"}, values)
         return settled and settled.preferences
 

@@ -68,7 +68,7 @@ def test_a_request_id_of_the_caller_s_that_is_no_uuid_is_no_address() -> None:
     assert document["request_id"] == "my-request-1"
 
 
-def sent(body: bytes, accept: str = PROBLEM, status: int = 422, pieces: int = 1, **headers: str) -> list[Any]:
+def sent(body: bytes, accept: str = PROBLEM, status: int = 422, pieces: int = 1, **headers: Any) -> list[Any]:
     """The messages that reach the client."""
     messages: list[Any] = []
 
@@ -93,7 +93,7 @@ def sent(body: bytes, accept: str = PROBLEM, status: int = 422, pieces: int = 1,
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_error_becomes_a_document_with_all_that_it_had(pieces: int) -> None:
-    start, body = sent(json.dumps(ERROR).encode(), pieces=pieces, **{"retry-after": "5"})
+    start, body = sent(json.dumps(ERROR).encode(), pieces=pieces, **dict[str, Any]({"retry-after": "5"}))
     told = json.loads(body["body"])
     assert told.items() >= ERROR.items()
     assert (told["status"], told["detail"], told["title"]) == (422, ERROR["error"], MEANINGS["invalid"].title)
@@ -113,7 +113,7 @@ def test_the_shortest_error_of_the_lowest_status_is_one() -> None:
 
 
 def test_an_answer_to_head_says_its_type_and_no_length() -> None:
-    start, body = sent(b"", status=404, **{"content-length": "99"})
+    start, body = sent(b"", status=404, **dict[str, Any]({"content-length": "99"}))
     assert dict(start["headers"]) == {b"x-first": b"x", b"content-type": PROBLEM.encode()}
     assert body["body"] == b""
 

@@ -21,8 +21,11 @@ def refusals_of(module: Any) -> set[str]:
     """The reasons that a module gives for refusing a value, with ``x`` for what is filled in."""
     found = set()
     for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
-        is_raised = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "BadValue"
-        texts = node.args[:1] if is_raised else [node.value] if isinstance(node, ast.Return) and node.value else []
+        texts: list[ast.expr] = []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "BadValue":
+            texts = node.args[:1]
+        elif isinstance(node, ast.Return) and node.value:
+            texts = [node.value]
         for text in texts:
             for part in (text.body, text.orelse) if isinstance(text, ast.IfExp) else (text,):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):

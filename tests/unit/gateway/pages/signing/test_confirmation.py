@@ -151,8 +151,9 @@ def test_what_a_stranger_brings_changes_nothing(client: Any, make_pages: MakePag
     forger = make_pages().test_client()
     bus.answers[confirmation.CONFIRMATION] = redirect(state=OTHER)
     gone(forger, OTHER_SLUG)
-    theirs = forger.get_cookie(_cookie(OTHER), path=RETURN).value
-    forger.set_cookie(_cookie(STATE), theirs, path=RETURN)
+    theirs = forger.get_cookie(_cookie(OTHER), path=RETURN)
+    assert theirs is not None
+    forger.set_cookie(_cookie(STATE), theirs.value, path=RETURN)
     guesser = make_pages().test_client()
     guesser.set_cookie(_cookie(STATE), "QUFB" * 40, path=RETURN)
     mine = client.get_cookie(_cookie(STATE), path=RETURN).value

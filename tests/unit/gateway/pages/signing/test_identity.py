@@ -11,6 +11,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import submissions
 from contracts.rpc.submissions.signing.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
 from contracts.runtime.clock import now
+from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.http.outbound import Outbound
 from services.gateway.identity.provider import IdentityProvider, ProviderSettings, digest_of
 from services.gateway.pages.app import create_pages
@@ -43,7 +44,8 @@ def pages(bus: RecordingBus, provider: Provider, **more: Any) -> Any:
     settings = ProviderSettings(issuer=provider.url, client_id=CLIENT, **said)
     base = "http://localhost/sign"
     own = IdentityProvider(settings, Outbound("127.0.0.0/8"), "secret of the links", base)
-    return create_pages(Settings(base_url=base), bus, None, lambda _: False, identity_provider=own)
+    blobs = BlobStore.from_url("file:///nowhere")
+    return create_pages(Settings(base_url=base), bus, blobs, lambda _: False, identity_provider=own)
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus)
     assert post(client, "complete", body).status_code == 200
     for (command,) in (bus.requests(submissions.form.SAVE_VALUES), bus.requests(submissions.form.COMPLETE_FORM)):
         assert (command.values, command.reasons) == ({"u1": "a"}, {"u1": "I approve", "u2": None})
+    wrong: Any
     for wrong in ([], "x", {"u1": 1}):
         answer = post(client, "values", {**body, "reasons": wrong})
         assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "reasons")
