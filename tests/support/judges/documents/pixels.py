@@ -54,9 +54,8 @@ def darkest(picture: Image.Image) -> int:
 
 def brightest(picture: Image.Image) -> int:
     """The largest value in a picture of one channel: white is 255."""
-    largest = picture.getextrema()[1]
-    assert isinstance(largest, int)
-    return largest
+    grays: Any = picture.getextrema()
+    return int(grays[1])
 
 
 def _strongest(picture: Image.Image) -> Image.Image:
