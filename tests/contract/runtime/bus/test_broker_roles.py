@@ -16,7 +16,7 @@ from contracts import events
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, health
 from contracts.rpc import templates as rpc
-from contracts.rpc.callers import CALLERS, broker_user
+from contracts.rpc.callers import CALLERS, broker_user, may_call
 from contracts.runtime import parked
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
@@ -103,6 +103,18 @@ def test_what_is_recorded_is_what_the_code_says() -> None:
     """`python -m deploy.broker_roles record` writes it."""
     assert broker_roles.definitions() == RECORDED
     assert broker_roles.callers() == CALLERS
+
+
+def test_no_pattern_is_longer_than_a_broker_takes() -> None:
+    rights = [*RECORDED["permissions"], *RECORDED["topic_permissions"]]
+    patterns = [one[kind] for one in rights for kind in ("configure", "write", "read") if kind in one]
+    assert max(map(len, patterns)) <= broker_roles.LONGEST
+
+
+def test_a_call_that_nobody_serves_is_answered_to_no_service() -> None:
+    """Who asks for most of a service's calls may publish with any key but those of the others."""
+    for service in SERVICES:
+        assert not may_call(broker_user(service), "submissions.unheard_of")
 
 
 def test_the_broker_has_understood_it(node: PrivateBroker) -> None:
