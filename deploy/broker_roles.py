@@ -132,13 +132,17 @@ def definitions(vhost: str = "/", retry_seconds: str | None = None, cluster: boo
 def _permissions(service: str) -> dict[str, str]:
     own_queues = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
     exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
-    queues = [f"evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
+    # Where it reads nothing, RabbitMQ 4.3 does not even tell it whether the queue is there.
+    queues = [f"evt-.+--{service}(\\.parked)?", f"{service}\\.retry-.+s"] if _subscriptions(service) else []
     if _served(service):
         queues.append(topology.rpc_queue(service).name)
     to_events = [topology.event_exchange(service)] if _stated(service) else []
+    # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it. The
+    # least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
+    asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
     return {
         "configure": _one_of(own_queues),
-        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues),
+        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues, *asked),
         "read": _one_of(*map(re.escape, exchanges), *queues, own_queues),
     }
 

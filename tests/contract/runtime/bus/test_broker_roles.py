@@ -181,6 +181,10 @@ def test_nobody_reads_or_touches_a_queue_of_another(stolen: Credential) -> None:
             assert stolen.refused(lambda c: c.queue_unbind(queue, topology.RPC_EXCHANGE, "x")), queue  # noqa: B023
         assert stolen.refused(lambda c: c.queue_declare(queue, durable=True)), queue  # noqa: B023
         assert stolen.refused(lambda c: c.queue_delete(queue)), queue  # noqa: B023
+    for one in RECORDED["bindings"]:
+        if not is_of(one["destination"], stolen.service):
+            binding = one["destination"], one["source"], one["routing_key"]
+            assert stolen.refused(lambda c: c.queue_unbind(*binding)), binding  # noqa: B023
     for exchange in EXCHANGES:
         assert stolen.refused(lambda c: c.exchange_declare(exchange, "topic", durable=True)), exchange  # noqa: B023
         assert stolen.refused(lambda c: c.exchange_delete(exchange)), exchange  # noqa: B023
@@ -264,6 +268,13 @@ def by_a_dead_letter(stolen: Credential, channel: Any, body: bytes, sent: pika.B
     channel.basic_publish(topology.own_exchange(stolen.service), key, body, sent)
 
 
+def by_a_binding(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicProperties) -> None:
+    """Webhooks may bind the queue of those whom it asks, with keys of its own."""
+    own, key = topology.own_exchange(stolen.service), topology.exclusive_queue_name("echo", stolen.user)
+    channel.queue_bind("rpc-templates", own, key)
+    channel.basic_publish(own, key, body, sent)
+
+
 def by_an_exchange(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicProperties) -> None:
     exchange = topology.exclusive_queue_name("echo", stolen.user)
     channel.exchange_declare(exchange, "fanout", auto_delete=True)
@@ -282,7 +293,7 @@ def to_another(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicPr
     channel.basic_publish(topology.RPC_EXCHANGE, "templates.events_told", body, sent)
 
 
-@pytest.mark.parametrize("way", [by_a_copy, by_a_dead_letter, by_an_exchange, without_a_name, to_another])
+@pytest.mark.parametrize("way", [by_a_copy, by_a_dead_letter, by_a_binding, by_an_exchange, without_a_name, to_another])
 def test_a_forged_request_gets_to_the_worker_and_is_not_answered(
     node: PrivateBroker, templates: Path, operator: Any, way: Callable[..., None]
 ) -> None:
@@ -345,6 +356,16 @@ def events_told(client: RpcClient) -> Any:
 
 
 # --- what they must be able to do
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_has_a_right_to_each_queue_that_it_looks_at(service: str) -> None:
+    """RabbitMQ 4.3 tells about a queue only who may configure, write or read it. The one of the tests tells everybody."""
+    (rights,) = [one for one in RECORDED["permissions"] if one["user"] == broker_user(service)]
+    asked = {call.partition(".")[0] for call, callers in CALLERS.items() if service in callers}
+    looked_at = {topology.rpc_queue(other).name for other in asked} | {q for q in QUEUES if is_of(q, service)}
+    for queue in looked_at:
+        assert any(re.search(rights[kind], queue) for kind in ("configure", "write", "read")), queue
 
 
 def test_a_call_is_answered_to_those_who_may_ask(node: PrivateBroker, templates: Path) -> None:
