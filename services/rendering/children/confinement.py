@@ -7,6 +7,7 @@ privilege, hold for all threads that are started afterwards, and cannot be lifte
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -105,6 +106,11 @@ def lacking() -> list[str]:
             f"the system calls of {sys.platform} on {platform.machine()} are not known: a child process may open sockets, start"
             " programs and send signals"
         )
+    elif not _takes_filters():
+        walls.append(
+            "seccomp takes no filters (a kernel built without them, or qemu's emulation of another processor): a child process"
+            " may open sockets, start programs and send signals"
+        )
     return walls
 
 
@@ -128,15 +134,21 @@ def confine() -> None:
 
 def deny_way_out() -> bool:
     """From now on no socket is opened, no program started, and no other process sent a signal. False where the machine's calls
-    are not known."""
+    are not known, or seccomp takes no filters."""
     code = filter_of(platform.machine(), os.getpid())
-    if code is None:
+    if code is None or not _takes_filters():
         return False
     filter_ = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(filter_))
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(program), 0, 0))
     return True
+
+
+def _takes_filters() -> bool:
+    """Whether seccomp takes filters at all. It looks at one after it has found that it may have to: at none here."""
+    refused = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, None, 0, 0) < 0
+    return bool(refused) and ctypes.get_errno() == errno.EFAULT
 
 
 def filter_of(machine: str, process: int) -> bytes | None:
