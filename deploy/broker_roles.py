@@ -137,8 +137,8 @@ def _permissions(service: str) -> dict[str, str]:
     if _served(service):
         queues.append(topology.rpc_queue(service).name)
     to_events = [topology.event_exchange(service)] if _stated(service) else []
-    # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it. The
-    # least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
+    # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it.
+    # The least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
     asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
     return {
         "configure": _one_of(own_queues),
