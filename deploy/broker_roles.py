@@ -38,6 +38,8 @@ from deploy.services import DEFINITIONS, ROOT, SERVICES
 CALLERS = ROOT / "contracts/rpc/callers.json"
 UUID = "[0-9a-f-]{36}"
 NOTHING = "^$"
+LONGEST = 1024
+"""RabbitMQ 4.3 takes no longer pattern, and does not start with one in its definitions."""
 OF_ALL = (PING, operating.LOOK_AROUND, operating.ACT_ON_WORK, operating.READ_PARKED, operating.ACT_ON_PARKED)
 """Calls of every service that the gateway makes to all of them; of others, a service asks those whose events it takes."""
 
@@ -130,13 +132,17 @@ def definitions(vhost: str = "/", retry_seconds: str | None = None, cluster: boo
 def _permissions(service: str) -> dict[str, str]:
     own_queues = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
     exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
-    queues = [f"evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
+    # Where it reads nothing, RabbitMQ 4.3 does not even tell it whether the queue is there.
+    queues = [f"evt-.+--{service}(\\.parked)?", f"{service}\\.retry-.+s"] if _subscriptions(service) else []
     if _served(service):
         queues.append(topology.rpc_queue(service).name)
     to_events = [topology.event_exchange(service)] if _stated(service) else []
+    # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it.
+    # The least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
+    asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
     return {
         "configure": _one_of(own_queues),
-        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues),
+        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues, *asked),
         "read": _one_of(*map(re.escape, exchanges), *queues, own_queues),
     }
 
@@ -145,7 +151,7 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
     """Routing keys that the service may publish with, and bind its queues with, by topic exchange. The broker lets pass what
     it is told nothing about."""
     user = broker_user(service)
-    calls = [re.escape(call) for call, asking in callers().items() if service in asking]
+    calls = [pattern for owner in SERVICES if (pattern := _calls_to(owner, service))]
     replies = [f"reply\\.[^.]+\\.{UUID}"] if _served(service) else []
     own_keys = f"(echo|check)\\.{user}\\.{UUID}"
     moved = [f"(retry\\.[^-]+s\\.)?evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
@@ -157,6 +163,19 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
     if stated := _stated(service):
         topics[topology.event_exchange(service)] = (_one_of(*map(re.escape, stated)), NOTHING)
     return topics
+
+
+def _calls_to(owner: str, service: str) -> str | None:
+    """The routing keys of what the service asks the owner for: those, or all but the others where that is shorter. The owner
+    answers nobody (``rpc.callers``) who asks for what it does not know."""
+    asked, others = [], []
+    for call, asking in callers().items():
+        if call.partition(".")[0] == owner:
+            (asked if service in asking else others).append(re.escape(call.removeprefix(f"{owner}.")))
+    if not asked:
+        return None
+    named, all_but = f"({'|'.join(asked)})", f"(?!({'|'.join(others)})$)[^.]+" if others else "[^.]+"
+    return f"{owner}\\.{min(named, all_but, key=len)}"
 
 
 def _one_of(*patterns: str) -> str:

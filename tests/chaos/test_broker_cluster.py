@@ -150,12 +150,12 @@ def test_a_request_that_a_channel_has_lost_is_followed_by_others_that_are_answer
 def test_check_says_that_a_queue_without_replicas_is_on_a_node_that_is_down(
     cluster: BrokerCluster, tmp_path: Path
 ) -> None:
-    holding, elsewhere, *_ = cluster.nodes
     user, password = broker_user("templates"), PASSWORDS["templates"]
-    connection = pika.BlockingConnection(pika.URLParameters(in_classic(holding.url_of(user, password))))
-    here = {"x-queue-master-locator": "client-local"}  # RabbitMQ 4 balances classic queues, too
-    connection.channel().queue_declare("rpc-templates", durable=True, arguments=here)
+    connection = pika.BlockingConnection(pika.URLParameters(in_classic(cluster.url_of(user, password))))
+    connection.channel().queue_declare("rpc-templates", durable=True)
     connection.close()
+    holding = cluster.most_leading("rpc-templates", CLASSIC)  # RabbitMQ 4 balances classic queues, too
+    elsewhere = next(node for node in cluster.nodes if node is not holding)
     holding.kill()
     try:
         amqp_url = in_classic(elsewhere.url_of(user, password))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The project on a bare system of another release, as a newcomer has it: `make demo` in a chroot. Only the standard library; as root.
 
-    python3 tests/deployed/systems.py trixie [command] [--again] --mirror URL
+    python3 tests/deployed/systems.py trixie [command] [--again] [--architecture arm64] --mirror URL
 
 Debootstrap makes a minimal system (Python, make, git and nothing of ours) from the packages at the mirror, the last commit is
 cloned into it, and the command, by default `make demo`, is run there. At the end a row for the table in docs/install.md is printed. The command has mounts and process
@@ -39,8 +39,10 @@ class System:
 SYSTEMS = {
     "bookworm": System("Debian 12", DEBIAN),
     "trixie": System("Debian 13", DEBIAN),
+    "forky": System("Debian testing", DEBIAN),
     "jammy": System("Ubuntu 22.04", UBUNTU, "main,universe", "gutsy"),
     "noble": System("Ubuntu 24.04", UBUNTU, "main,universe", "gutsy"),
+    "resolute": System("Ubuntu 26.04", UBUNTU, "main,universe", "gutsy"),
 }
 
 _INSIDE = """
@@ -61,37 +63,38 @@ def main() -> int:
     arguments.add_argument(
         "--mirror", help="where the release's packages are; not needed for a system that is there already"
     )
+    arguments.add_argument("--architecture", help="another than this machine's, as Debian names it")
     arguments.add_argument("--again", action="store_true", help="with the Python packages that the last run installed")
     chosen = arguments.parse_args()
     if os.geteuid() != 0:
         print("Only root can make a system and change into it.", file=sys.stderr)
         return 1
-    folder = provide(chosen.release, chosen.mirror)
+    folder = provide(chosen.release, chosen.architecture, chosen.mirror)
     clone(folder, again=chosen.again)
     began = time.monotonic()
     script = ["sh", "-ec", _INSIDE, "sh", str(folder), chosen.command]
     code = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", *script], check=False).returncode
     seconds = time.monotonic() - began
     python = _said(folder, "python3", "--version").removeprefix("Python ")
-    system = SYSTEMS[chosen.release].name
+    system = " ".join([SYSTEMS[chosen.release].name, *filter(None, [chosen.architecture])])
     today = datetime.datetime.now(datetime.UTC).date()
     outcome = "works" if code == 0 else f"ends with {code}"
     print(f"| {system} ({chosen.release}) | {python} | `{chosen.command}` | {outcome}, {seconds:.0f} s | {today} |")
     return code
 
 
-def provide(release: str, mirror: str | None) -> Path:
+def provide(release: str, architecture: str | None, mirror: str | None) -> Path:
     """The folder of the system, made where it is not there. What this machine needs to reach its packages is copied into it."""
-    system, folder = SYSTEMS[release], FOLDER / release
+    system, folder = SYSTEMS[release], FOLDER / "-".join([release, *filter(None, [architecture])])
     if not (folder / "made").exists():
         if mirror is None:
             raise SystemExit(f"--mirror is needed: where the packages of {system.name} are")
         shutil.rmtree(folder, ignore_errors=True)
         FOLDER.mkdir(parents=True, exist_ok=True)
         print(f"Making {system.name} in {folder}", file=sys.stderr, flush=True)
-        keyring = _keyring(system)
+        options = [*_keyring(system), *([f"--arch={architecture}"] if architecture else [])]
         subprocess.run(
-            ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", f"--components={system.components}", *keyring,
+            ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", f"--components={system.components}", *options,
              release, folder, mirror, f"/usr/share/debootstrap/scripts/{system.script}"],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
@@ -99,6 +102,8 @@ def provide(release: str, mirror: str | None) -> Path:
             words = system.components.replace(",", " ")
             lines = [f"deb {mirror} {pocket} {words}\n" for pocket in (release, f"{release}-updates")]
             (folder / "etc/apt/sources.list").write_text("".join(lines))
+        # Lists of a release that still changes are out of date after a week, and a mirror may keep them as they were.
+        (folder / "etc/apt/apt.conf.d/any-age").write_text('Acquire::Check-Valid-Until "false";\n')
         (folder / "etc/dpkg/dpkg.cfg.d/quick").write_text("force-unsafe-io\n")  # it need not outlive a power cut
         (folder / "made").touch()
     for name in ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt", "/root/.npmrc"):

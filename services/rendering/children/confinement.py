@@ -7,6 +7,7 @@ privilege, hold for all threads that are started afterwards, and cannot be lifte
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -71,6 +72,7 @@ _DENIED_CALLS = {
 _X32 = 0x40000000
 """Calls from here on are the same ones under other numbers."""
 
+_INSTRUCTION = struct.Struct("=HBBI")
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # SECCOMP_RET_ERRNO with EPERM
 
@@ -104,6 +106,11 @@ def lacking() -> list[str]:
             f"the system calls of {sys.platform} on {platform.machine()} are not known: a child process may open sockets, start"
             " programs and send signals"
         )
+    elif not _takes_filters():
+        walls.append(
+            "seccomp takes no filters (a kernel built without them, or qemu's emulation of another processor): a child process"
+            " may open sockets, start programs and send signals"
+        )
     return walls
 
 
@@ -127,10 +134,28 @@ def confine() -> None:
 
 def deny_way_out() -> bool:
     """From now on no socket is opened, no program started, and no other process sent a signal. False where the machine's calls
-    are not known."""
-    calls = _DENIED_CALLS.get(platform.machine())
-    if calls is None:
+    are not known, or seccomp takes no filters."""
+    code = filter_of(platform.machine(), os.getpid())
+    if code is None or not _takes_filters():
         return False
+    filter_ = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(filter_))
+    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(program), 0, 0))
+    return True
+
+
+def _takes_filters() -> bool:
+    """Whether seccomp takes filters at all. It looks at one after it has found that it may have to: at none here."""
+    refused = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, None, 0, 0) < 0
+    return bool(refused) and ctypes.get_errno() == errno.EFAULT
+
+
+def filter_of(machine: str, process: int) -> bytes | None:
+    """The filter for a process on a machine, as seccomp takes it; None where the machine's calls are not known."""
+    calls = _DENIED_CALLS.get(machine)
+    if calls is None:
+        return None
     architecture, denied, of_itself, of_owners = calls[0], calls[1].split(), calls[2].split(), calls[3].split()
     allowed = 4 + len(denied) + len(of_itself) + len(of_owners)  # the places of what follows the comparisons
     owner = allowed + 1
@@ -153,17 +178,12 @@ def deny_way_out() -> bool:
         *(if_equal(place, command, refused) for place, command in enumerate(_SIGNAL_OWNERS, owner + 1)),
         (_RETURN, 0, 0, _ALLOW),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        if_equal(look + 1, os.getpid(), allowed_to_itself),
+        if_equal(look + 1, process, allowed_to_itself),
         (_JUMP_IF_EQUAL, 0, 1, 0),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),
     ]
-    encoded = b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
-    filter_ = ctypes.create_string_buffer(encoded, len(encoded))
-    program = struct.pack("@HP", len(code), ctypes.addressof(filter_))
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(program), 0, 0))
-    return True
+    return b"".join(_INSTRUCTION.pack(*instruction) for instruction in code)
 
 
 def allow_files(*, read: Iterable[Path], write: Iterable[Path]) -> bool:

@@ -31,10 +31,6 @@ from tests.support.judges.operations.kubectl import (
 from tests.support.judges.operations.policy_analyser import analysed
 from tests.support.judges.operations.reach import attempts, ours, should_succeed
 
-KUBECTLS = installed()
-SOME_KUBECTLS = sorted({KUBECTLS[0], KUBECTLS[len(KUBECTLS) // 2], KUBECTLS[-1]}, key=version)
-"""The oldest, the newest and one between."""
-
 RELEASES = ("1.25", kubernetes_validate.latest_version())
 """Of Kubernetes: the oldest whose schemas there are, and the newest."""
 
@@ -50,10 +46,19 @@ ELSEWHERE = {PODS, NOT_METADATA}
 METADATA = {"169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"}
 
 
-@pytest.mark.parametrize("kubectl", SOME_KUBECTLS, ids=lambda path: ".".join(map(str, version(path))))
+KUBECTLS = ((1, 27), (1, 32), (1, 37))
+"""Their locks name these: deploy/locks/kubectls.txt, and test.txt the newest. The README of the manifests tells of the oldest."""
+
+
+def test_kubectl_is_there_in_three_versions_of_which_the_readme_names_the_oldest() -> None:
+    assert tuple(version(path)[:2] for path in installed()) == KUBECTLS
+    assert "kubectl {}.{} or later".format(*KUBECTLS[0]) in (KUBERNETES / "README.md").read_text()
+
+
+@pytest.mark.parametrize("place", range(len(KUBECTLS)), ids=["{}.{}".format(*known) for known in KUBECTLS])
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_kubectl_makes_the_same_of_an_overlay_and_warns_of_nothing(overlay: str, kubectl: Path) -> None:
-    assert rendered(overlay, kubectl) == (rendered(overlay)[0], "")
+def test_every_kubectl_makes_the_same_of_an_overlay_and_warns_of_nothing(overlay: str, place: int) -> None:
+    assert rendered(overlay, installed()[place]) == (rendered(overlay)[0], "")
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,12 @@ from tests.support.servers.tcp_proxy import TcpProxy
 SIZE = 3
 
 _QUEUES = """lists:flatten([io_lib:format("~s=~s/~s=~b;", [element(4, amqqueue:get_name(Queue)), Leader, Type, Replicas]) ||
-    Queue <- rabbit_amqqueue:list(<<"/">>),
+    Queue <- rabbit_amqqueue:list(<<"VHOST">>),
     {Leader, Type, Replicas} <- [case amqqueue:get_type(Queue) of
         rabbit_quorum_queue ->
-            {_, Node} = amqqueue:get_pid(Queue), {Node, quorum, length(maps:get(nodes, amqqueue:get_type_state(Queue)))};
+            {_, Node} = amqqueue:get_pid(Queue),
+            Nodes = maps:get(nodes, amqqueue:get_type_state(Queue)),
+            {Node, quorum, if is_map(Nodes) -> map_size(Nodes); true -> length(Nodes) end};
         _ -> {node(amqqueue:get_pid(Queue)), classic, 1}
     end]]).
 """
@@ -120,15 +122,15 @@ class BrokerCluster:
         """The AMQP URL of a user."""
         return f"amqp://{user}:{quote(password, safe='')}@127.0.0.1:{self._front.port}/%2F"
 
-    def queues(self) -> dict[str, Queue]:
+    def queues(self, vhost: str = "/") -> dict[str, Queue]:
         """The queues by name, as a node that is up sees them."""
         node = next(node for node in self.nodes if node.up)
-        found = re.findall(r'([^";]+)=([^"/;]+)/(\w+)=(\d+);', node.evaluate(_QUEUES))
+        found = re.findall(r'([^";]+)=([^"/;]+)/(\w+)=(\d+);', node.evaluate(_QUEUES.replace("VHOST", vhost)))
         return {name: Queue(leader, kind, int(replicas)) for name, leader, kind, replicas in found}
 
-    def most_leading(self, prefix: str) -> Node:
+    def most_leading(self, prefix: str, vhost: str = "/") -> Node:
         """The node that is up and leads most of the queues of this prefix."""
-        leading = Counter(queue.leader for name, queue in self.queues().items() if name.startswith(prefix))
+        leading = Counter(queue.leader for name, queue in self.queues(vhost).items() if name.startswith(prefix))
         return max((node for node in self.nodes if node.up), key=lambda node: leading[node.node_name])
 
 

@@ -33,7 +33,7 @@ from services.rendering.children.pool import (
 from services.rendering.children.renderer import for_caller
 from services.rendering.children.turns import Turn, Turns
 from tests.support.rendering.rendering_tasks import BEGIN, Free, run
-from tests.support.services.circumstances.kernels import without_landlock
+from tests.support.services.circumstances.kernels import without_filters, without_landlock
 from tests.support.services.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -560,7 +560,13 @@ def test_where_the_own_folder_cannot_be_used_no_other_is(tmp_path: Path) -> None
     assert not (tmp_path / "written").exists()
 
 
-def test_a_kernel_without_landlock_is_told_and_children_work_all_the_same() -> None:
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [(without_landlock, "there is no Landlock"), (without_filters, "seccomp takes no filters")],
+)
+def test_a_kernel_that_lacks_a_wall_is_told_and_children_work_all_the_same(
+    kernel: Callable[[Callable[[], Any]], Any], words: str
+) -> None:
     def work() -> tuple[list[str], Any]:
         pool = ChildPool(size=1, tasks=TASKS).start()
         try:
@@ -568,9 +574,9 @@ def test_a_kernel_without_landlock_is_told_and_children_work_all_the_same() -> N
         finally:
             pool.close()
 
-    told, answer = without_landlock(work)
+    told, answer = kernel(work)
     assert len(told) == 1
-    assert told[0].startswith("there is no Landlock")
+    assert told[0].startswith(words)
     assert answer == {"works": True}
     assert confinement.lacking() == []
 

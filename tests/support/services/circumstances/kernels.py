@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import platform
 import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LANDLOCK_CREATE_RULESET = 444  # the same on every machine
+_PRCTL = {"x86_64": 157, "aarch64": 167}
 _NO_NEW_PRIVS, _SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _ANSWER = 0x7FFF0000, 0x00050000
@@ -17,19 +19,31 @@ _ALLOW, _ANSWER = 0x7FFF0000, 0x00050000
 
 def without_landlock(call: Callable[[], T]) -> T:
     """What ``call`` returns in a thread of its own, for which, and for whose threads and processes, there is no Landlock."""
+    return _under(_LANDLOCK_CREATE_RULESET, None, errno.ENOSYS, call)
+
+
+def without_filters(call: Callable[[], T]) -> T:
+    """The same where seccomp takes no filters from then on, as under qemu-user."""
+    return _under(_PRCTL[platform.machine()], _SECCOMP, errno.EINVAL, call)
+
+
+def _under(number: int, argument: int | None, answer: int, call: Callable[[], T]) -> T:
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(_take_landlock_away).result()
+        thread.submit(_answer_to, number, argument, answer).result()
         return thread.submit(call).result()
 
 
-def _take_landlock_away() -> None:
+def _answer_to(number: int, argument: int | None, answer: int) -> None:
+    """Have the call fail, with this first argument or, where it is None, with any."""
     libc = ctypes.CDLL(None, use_errno=True)
+    first = [] if argument is None else [(_LOAD, 0, 0, 16), (_JUMP_IF_EQUAL, 0, 1, argument)]
     code = b"".join(
         struct.pack("=HBBI", *instruction)
         for instruction in (
             (_LOAD, 0, 0, 0),
-            (_JUMP_IF_EQUAL, 0, 1, _LANDLOCK_CREATE_RULESET),
-            (_RETURN, 0, 0, _ANSWER | errno.ENOSYS),
+            (_JUMP_IF_EQUAL, 0, len(first) + 1, number),
+            *first,
+            (_RETURN, 0, 0, _ANSWER | answer),
             (_RETURN, 0, 0, _ALLOW),
         )
     )
