@@ -58,11 +58,12 @@ class Exchange:
 
     What an agent does goes through the same layers (``services.gateway.agents``): ``agent`` is who it is, ``scopes`` are
     those of which its key needs one in place of what the document says, and ``handler``, where there is one, answers in
-    place of the operation's own, once all is checked.
+    place of the operation's own, once all is checked. ``page`` is the route of a page, by which requests for it are counted.
     """
 
     request_id: str
     operation: str = ""
+    page: str = ""
     actor: Actor | None = None
     key: CallersKey | None = None
     check_again: Callable[[], Awaitable[None]] | None = None
