@@ -63,7 +63,6 @@ class Exchange:
 
     request_id: str
     operation: str = ""
-    page: str = ""
     actor: Actor | None = None
     key: CallersKey | None = None
     check_again: Callable[[], Awaitable[None]] | None = None
@@ -81,6 +80,7 @@ class Exchange:
     scopes: frozenset[Scope] | None = None
     handler: Callable[..., Awaitable[Any]] | None = None
     ignored: list[str] = field(default_factory=list)
+    page: str = ""
 
     @property
     def dry_run(self) -> bool:
