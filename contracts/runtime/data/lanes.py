@@ -128,8 +128,8 @@ class LaneChoice:
         return plan, min(waits, default=None)
 
     def oldest(self, session: Session, times: Mapping[str, datetime]) -> datetime | None:
-        """Return since when the row has been due that waits longest for us. Those of a lane that fails, or that has no place left
-        for being slow, wait for whoever they belong to."""
+        """Return since when the row has been due that waits longest for us. Those of a lane that fails, or that has no place
+        left for being slow, wait for whoever they belong to."""
         lanes, failing = self._at_work(session, times), self._failing(session)
         heads = session.execute(self._heads, dict(times)).all()
         ours = [lane for lane, _ in heads if lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))]

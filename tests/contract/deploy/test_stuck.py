@@ -123,7 +123,9 @@ def test_what_a_dead_receiver_has_not_got_yet_is_not_what_nobody_is_at(opened: d
     dead = inserted(webhooks, Webhook, failing_since=moment - LONG_AGO)
     well = inserted(webhooks, Webhook)
     overdue = {"state": "due", "next_attempt_at": moment - LONG_AGO, "attempts": 0, "position": 1}
-    refused = inserted(webhooks, Delivery, webhook_id=dead, stream="1 a", **{**overdue, "attempts": 3}, last_error="500")
+    refused = inserted(
+        webhooks, Delivery, webhook_id=dead, stream="1 a", **{**overdue, "attempts": 3}, last_error="500"
+    )
     behind = inserted(webhooks, Delivery, webhook_id=dead, stream="1 b", **overdue)
     untouched = inserted(webhooks, Delivery, webhook_id=well, stream="2 a", **overdue)
     told = found(webhooks, "webhooks")
