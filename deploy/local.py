@@ -30,6 +30,7 @@ NODE_LOCKS = {
     ENVIRONMENT / "axe": ROOT / "tests" / "support" / "judges" / "pages" / "axe",
     ENVIRONMENT / "csp-evaluator": ROOT / "tests" / "support" / "judges" / "pages" / "csp_evaluator",
     ENVIRONMENT / "openapi-linters": ROOT / "tests" / "support" / "judges" / "interfaces" / "openapi",
+    ENVIRONMENT / "uplot": ROOT / "docs" / "programs" / "dashboard" / "uplot",
 }
 """Where packages of npm go, and the folder of their lock."""
 
@@ -96,7 +97,7 @@ TEST_PACKAGES = [
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
     "unzip",  # a stranger opens the evidence with it
-    "prometheus",  # its promtool judges alerts and dashboard
+    "prometheus",  # it and its promtool judge alerts and dashboard
     "libmail-dkim-perl",  # judges the signatures of mails
     "libpdfbox2-java",  # judges PDF/A-1b
     "libjaxb-api-java",  # which it needs

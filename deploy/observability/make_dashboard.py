@@ -24,21 +24,37 @@ OURS = 'job=~"$job"'
 """Matches the series of the jobs that are chosen at the top."""
 
 RATE = "$__rate_interval"
-SECONDS, PER_SECOND, BYTES, SHARE, NUMBER = "s", "reqps", "bytes", "percentunit", "short"
+SECONDS, REQUESTS, PER_SECOND, BYTES, SHARE, NUMBER = "s", "reqps", "ops", "bytes", "percentunit", "short"
 """Units, by Grafana's names."""
+
+
+COLUMNS_OF_TABLES = {
+    "id": "organize",
+    "options": {
+        "excludeByName": {"Time": True},
+        "indexByName": {"service": 0, "version": 1, "revision": 2, "Value": 3},
+        "renameByName": {"Value": "processes"},
+    },
+}
+"""The time at which Prometheus was asked is none that anybody looks for."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query of PromQL, and what its lines are called: ``{{label}}`` is filled in."""
+    """A query of PromQL, and what its lines are called: ``{{label}}`` is filled in. One whose ``unit`` is another than the
+    panel's has its axis on the right."""
 
     expression: str
     legend: str
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """``kind`` is Grafana's: a ``timeseries``, a ``stat`` (one number) or a ``table``. A number is red from ``red_from`` on."""
+    """``kind`` is Grafana's: a ``timeseries``, a ``stat`` (one number) or a ``table``. A number is red from ``red_from`` on.
+    ``quiet`` is what a panel says that has nothing to show, where that is as it should be: Prometheus has no series of what
+    never happened. ``sorted``: a line is named on the right, with its last value, the largest first: for more lines than can
+    be told apart."""
 
     title: str
     description: str
@@ -47,6 +63,8 @@ class Panel:
     kind: str = "timeseries"
     width: int = 8
     red_from: float | None = None
+    quiet: str | None = None
+    sorted: bool = False
 
 
 def rate(metric: str, by: str, matching: str = "") -> str:
@@ -60,6 +78,11 @@ def quantile(share: float, histogram: str, by: str = "") -> str:
     return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', labels)})"
 
 
+def slowest(histogram: str, by: str) -> str:
+    """The eight slowest, of those that have been observed of late: without any there is no number."""
+    return f"topk(8, {quantile(0.95, histogram, by)} >= 0)"
+
+
 def latest(metric: str, by: str = "", of: str = "max") -> str:
     """A gauge that every process of a service has, in one line for each of the labels."""
     grouping = f" by ({by}) " if by else ""
@@ -71,12 +94,39 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "At a glance",
         (
             Panel(
+                "Alerts",
+                "Those of alerts.yaml that fire, where Prometheus has these rules. deploy/RUNBOOK.md says what to do.",
+                NUMBER,
+                (Query('count(ALERTS{alertname=~"Countersign.+",alertstate="firing"}) or vector(0)', "firing"),),
+                kind="stat",
+                width=3,
+                red_from=1,
+            ),
+            Panel(
                 "Processes",
                 "Those that answer on their health port.",
                 NUMBER,
                 (Query(f"count(count by (instance) (countersign_build_info{{{OURS}}}))", "processes"),),
                 kind="stat",
-                width=4,
+                width=3,
+            ),
+            Panel(
+                "Longest overdue",
+                "For how long the work has been due that nobody does for longest: sealings, mails, deliveries and the like.",
+                SECONDS,
+                (Query(latest("countersign_due_work_oldest_seconds"), "seconds"),),
+                kind="stat",
+                width=3,
+                red_from=300,
+            ),
+            Panel(
+                "Work given up",
+                "Rows that wait for an operator: countersign retry lists them.",
+                NUMBER,
+                (Query(f"sum({latest('countersign_due_work_parked', 'work')})", "parked"),),
+                kind="stat",
+                width=3,
+                red_from=1,
             ),
             Panel(
                 "Longest sealing",
@@ -84,30 +134,21 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 SECONDS,
                 (Query(latest("countersign_sealing_oldest_seconds"), "seconds"),),
                 kind="stat",
-                width=4,
+                width=3,
                 red_from=300,
             ),
             Panel(
-                "Sealings that failed",
+                "Failed sealings",
                 "Submissions that wait until somebody has them sealed again.",
                 NUMBER,
                 (Query(latest("countersign_sealing_failed"), "failed"),),
                 kind="stat",
-                width=4,
+                width=3,
                 red_from=1,
             ),
             Panel(
-                "Work that was given up",
-                "Rows that wait for an operator: countersign retry lists them.",
-                NUMBER,
-                (Query(f"sum({latest('countersign_due_work_parked', 'work')})", "parked"),),
-                kind="stat",
-                width=4,
-                red_from=1,
-            ),
-            Panel(
-                "Broker",
-                "Connections that are closed or in an alarm.",
+                "Broker faults",
+                "Connections to the broker that are closed or in an alarm.",
                 NUMBER,
                 (
                     Query(
@@ -116,7 +157,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     ),
                 ),
                 kind="stat",
-                width=4,
+                width=3,
                 red_from=1,
             ),
             Panel(
@@ -131,7 +172,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     ),
                 ),
                 kind="stat",
-                width=4,
+                width=3,
                 red_from=0.05,
             ),
             Panel(
@@ -163,7 +204,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Requests by status",
                 "All that the gateway answers, pages and API.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(rate("countersign_http_seconds_count", "status"), "{{status}}"),),
             ),
             Panel(
@@ -178,7 +219,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Slowest operations",
                 "95 % of an operation's requests were answered within this time.",
                 SECONDS,
-                (Query(f"topk(8, {quantile(0.95, 'countersign_http_seconds', 'operation')})", "{{operation}}"),),
+                (Query(slowest("countersign_http_seconds", "operation"), "{{operation}}"),),
             ),
             Panel(
                 "Bodies in memory",
@@ -189,7 +230,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Refused for their number",
                 "Calls of users who sent too many documents at once.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(f"sum(rate(gateway_heavy_calls_refused_total{{{OURS}}}[{RATE}]))", "refused"),),
             ),
             Panel(
@@ -206,28 +247,29 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Calls to services",
                 "As the service sees them, by outcome.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(rate("countersign_rpc_handled_total", "outcome"), "{{outcome}}"),),
             ),
             Panel(
                 "Slowest calls",
                 "95 % were answered within this time, as the caller sees them.",
                 SECONDS,
-                (Query(f"topk(8, {quantile(0.95, 'countersign_rpc_client_seconds', 'call')})", "{{call}}"),),
+                (Query(slowest("countersign_rpc_client_seconds", "call"), "{{call}}"),),
             ),
             Panel(
                 "Calls without an answer",
                 "By reason.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(rate("countersign_rpc_client_failures_total", "reason"), "{{reason}}"),),
+                quiet="Every call was answered",
             ),
             Panel(
                 "Outbox",
                 "Events that wait to be published, and the age of the oldest.",
                 NUMBER,
                 (
-                    Query(latest("countersign_outbox_waiting", "service"), "{{service}}: waiting"),
-                    Query(latest("countersign_outbox_oldest_seconds", "service"), "{{service}}: seconds"),
+                    Query(latest("countersign_outbox_waiting", "service"), "{{service}}"),
+                    Query(latest("countersign_outbox_oldest_seconds"), "age of the oldest", SECONDS),
                 ),
             ),
             Panel(
@@ -241,9 +283,9 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Told and not taken, and the age of the oldest.",
                 NUMBER,
                 (
-                    Query(latest("countersign_events_missing", "service"), "{{service}}: missing"),
-                    Query(latest("countersign_events_missing_oldest_seconds", "service"), "{{service}}: seconds"),
-                    Query(latest("countersign_event_gap_oldest_seconds"), "webhooks, for an earlier one: seconds"),
+                    Query(latest("countersign_events_missing", "service"), "{{service}}"),
+                    Query(latest("countersign_events_missing_oldest_seconds"), "age of the oldest", SECONDS),
+                    Query(latest("countersign_event_gap_oldest_seconds"), "webhooks' wait for an earlier one", SECONDS),
                 ),
             ),
         ),
@@ -252,16 +294,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Work that can fail outside",
         (
             Panel(
-                "Attempts",
-                "By work and outcome.",
-                PER_SECOND,
-                (Query(rate("countersign_due_work_total", "work, outcome"), "{{work}}: {{outcome}}"),),
-            ),
-            Panel(
                 "Overdue",
                 "For how long the oldest row of each work has been due.",
                 SECONDS,
                 (Query(latest("countersign_due_work_oldest_seconds", "work"), "{{work}}"),),
+                width=12,
+                sorted=True,
             ),
             Panel(
                 "Given up",
@@ -271,6 +309,16 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(latest("countersign_due_work_parked", "work"), "{{work}}"),
                     Query(latest("countersign_due_work_unwritten", "work", "sum"), "{{work}}: unwritten"),
                 ),
+                width=12,
+                sorted=True,
+            ),
+            Panel(
+                "Attempts",
+                "By work and outcome.",
+                PER_SECOND,
+                (Query(rate("countersign_due_work_total", "work, outcome"), "{{work}}: {{outcome}}"),),
+                width=24,
+                sorted=True,
             ),
         ),
     ),
@@ -294,7 +342,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "How long the longest has been waited for; how many were given up.",
                 NUMBER,
                 (
-                    Query(latest("countersign_sealing_oldest_seconds"), "oldest: seconds"),
+                    Query(latest("countersign_sealing_oldest_seconds"), "age of the oldest", SECONDS),
                     Query(latest("countersign_sealing_failed"), "failed"),
                 ),
             ),
@@ -304,7 +352,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 NUMBER,
                 (
                     Query(latest("countersign_batch_rows_pending"), "rows"),
-                    Query(latest("countersign_batch_rows_oldest_seconds"), "oldest: seconds"),
+                    Query(latest("countersign_batch_rows_oldest_seconds"), "wait of the oldest", SECONDS),
                 ),
             ),
             Panel(
@@ -315,7 +363,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(latest("countersign_retention_due"), "to be deleted"),
                     Query(latest("countersign_retention_held"), "held"),
                     Query(latest("countersign_erasures_open"), "deleted, without a receipt yet"),
-                    Query(latest("countersign_erasure_oldest_seconds"), "the oldest of these: seconds"),
+                    Query(latest("countersign_erasure_oldest_seconds"), "the oldest of these: age", SECONDS),
                 ),
             ),
             Panel(
@@ -331,7 +379,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Slowest jobs",
                 "95 % of a task's jobs took this long in a child.",
                 SECONDS,
-                (Query(f"topk(8, {quantile(0.95, 'rendering_job_seconds', 'task')})", "{{task}}"),),
+                (Query(slowest("rendering_job_seconds", "task"), "{{task}}"),),
             ),
             Panel(
                 "Jobs that came to nothing",
@@ -341,14 +389,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(rate("rendering_jobs_not_begun_total", "reason"), "not begun: {{reason}}"),
                     Query(rate("rendering_child_kills_total", "reason"), "killed: {{reason}}"),
                 ),
+                quiet="Every job was done",
             ),
             Panel(
                 "What runs out",
-                "The seal's certificate, and the first archive time-stamp.",
+                "The seal's certificate, and the first archive time-stamp where there are any.",
                 SECONDS,
                 (
                     Query(latest("rendering_certificate_expires_seconds", of="min"), "certificate"),
-                    Query(latest("countersign_archive_expires_seconds", of="min"), "archive time-stamp"),
+                    Query(f"{latest('countersign_archive_expires_seconds', of='min')} < Inf", "archive time-stamp"),
                 ),
             ),
         ),
@@ -359,8 +408,9 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Certificates: calls",
                 "By outcome; docs/certsign.md has the words.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(rate("certsign_calls_total", "provider, outcome"), "{{provider}}: {{outcome}}"),),
+                quiet="No provider was called",
             ),
             Panel(
                 "Certificates: the longest wait",
@@ -371,14 +421,16 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Duty stamps: calls",
                 "By outcome.",
-                PER_SECOND,
+                REQUESTS,
                 (Query(rate("dutystamp_calls_total", "provider, outcome"), "{{provider}}: {{outcome}}"),),
+                quiet="No provider was called",
             ),
             Panel(
                 "Duty stamps: balance",
                 "How many can still be bought.",
                 NUMBER,
                 (Query(latest("dutystamp_balance", "provider", "min"), "{{provider}}"),),
+                quiet="No provider was asked",
             ),
             Panel(
                 "Duty stamps: differences",
@@ -388,6 +440,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(latest(f"dutystamp_{kind}", "provider"), f"{{{{provider}}}}: {kind}")
                     for kind in ("strangers", "missing", "differing", "held")
                 ),
+                quiet="Nothing was compared",
             ),
         ),
     ),
@@ -396,7 +449,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         (
             Panel(
                 "Processors",
-                "How many each process uses.",
+                "How many each process uses, without rendering's children.",
                 NUMBER,
                 (
                     Query(
@@ -439,6 +492,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query(rate("countersign_stored_values_odd_total", "model"), "odd: {{model}}"),
                     Query(rate("countersign_stored_rows_unreadable_total", "model"), "unreadable: {{model}}"),
                 ),
+                quiet="None was seen",
                 width=12,
             ),
             Panel(
@@ -538,10 +592,16 @@ def _panel(number: int, panel: Panel, left: int, top: int) -> dict[str, Any]:
         "datasource": DATASOURCE,
         "gridPos": {"x": left, "y": top, "w": panel.width, "h": _height(panel)},
         "fieldConfig": {
-            "defaults": {"unit": panel.unit, "min": 0, "thresholds": {"mode": "absolute", "steps": steps}},
-            "overrides": [],
+            "defaults": {
+                "unit": panel.unit,
+                "min": 0,
+                "thresholds": {"mode": "absolute", "steps": steps},
+                **({"noValue": panel.quiet} if panel.quiet else {}),
+            },
+            "overrides": [_other_unit(_name(at), query.unit) for at, query in enumerate(panel.queries) if query.unit],
         },
         "options": _options(panel),
+        "transformations": [COLUMNS_OF_TABLES] if panel.kind == "table" else [],
         "targets": [_target(position, query, panel.kind) for position, query in enumerate(panel.queries)],
     }
 
@@ -551,8 +611,20 @@ def _options(panel: Panel) -> dict[str, Any]:
         return {"colorMode": "background", "graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}}
     if panel.kind == "table":
         return {"showHeader": True, "cellHeight": "sm"}
+    by_value = {
+        "displayMode": "table",
+        "placement": "right",
+        "calcs": ["lastNotNull"],
+        "sortBy": "Last *",
+        "sortDesc": True,
+    }
     return {
-        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+        "legend": {
+            "displayMode": "list",
+            "placement": "bottom",
+            **(by_value if panel.sorted else {}),
+            "showLegend": True,
+        },
         "tooltip": {"mode": "multi", "sort": "desc"},
     }
 
@@ -560,12 +632,21 @@ def _options(panel: Panel) -> dict[str, Any]:
 def _target(position: int, query: Query, kind: str) -> dict[str, Any]:
     shape = {"instant": True, "format": "table"} if kind == "table" else {"range": True, "format": "time_series"}
     return {
-        "refId": chr(ord("A") + position),
+        "refId": _name(position),
         "datasource": DATASOURCE,
         "expr": query.expression,
         "legendFormat": query.legend,
         **shape,
     }
+
+
+def _name(position: int) -> str:
+    return chr(ord("A") + position)
+
+
+def _other_unit(query: str, unit: str) -> dict[str, Any]:
+    properties = [{"id": "unit", "value": unit}, {"id": "custom.axisPlacement", "value": "right"}]
+    return {"matcher": {"id": "byFrameRefID", "options": query}, "properties": properties}
 
 
 def text() -> str:

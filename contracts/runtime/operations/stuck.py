@@ -32,7 +32,8 @@ SEALING = "sealing of submissions"
 def stuck(session: Session, name: str, moment: datetime) -> list[Stuck]:
     """Return what is stuck in the database of the service ``name`` at ``moment``, and nothing that goes on as it should.
 
-    A service adds what only it knows in ``services/<name>/stuck.py``: ``stuck(session, moment) -> list[Stuck]``.
+    A service adds what only it knows in ``services/<name>/stuck.py``: ``stuck(session, moment) -> list[Stuck]``, and in
+    ``HELD_UP`` by the table of a work which of its rows wait for whoever fails, not for us.
     """
     own: Callable[[Session, datetime], list[Stuck]] | None = of_service(name, "stuck")
     found = [work for row in retrying.kinds(name) for work in _of_work(session, name, row, moment)]
@@ -51,14 +52,17 @@ def _of_work(session: Session, name: str, row: Any, moment: datetime) -> Iterato
     late = moment - LATE
     due, failed = row.state == "due", sa.and_(row.attempts > 0, row.last_error.is_not(None))
     at_work = sa.and_(row.leased_until.is_not(None), row.leased_until > moment)
-    untouched = sa.and_(due, ~at_work, row.next_attempt_at <= late)
+    overdue = sa.and_(due, ~at_work, row.next_attempt_at <= late)
+    held_up = (of_service(name, "HELD_UP") or {}).get(row, sa.false())
+    untouched = sa.and_(overdue, ~held_up)
+    failing = sa.and_(due, sa.or_(failed, sa.and_(overdue, held_up)), ~untouched)
     begun = sa.or_(row.state == "waiting", sa.and_(due, row.attempts > 0, row.last_error.is_(None)))
     work = row.__tablename__
     given_up = (GIVE_UP,) if row in (of_service(name, "GIVES_UP") or {}) else ()
     conditions = {
         UNTOUCHED: (untouched, f"See that the background process of {name} runs, and what its log says of {work}.", ()),
         FAILING: (
-            sa.and_(due, failed, ~untouched),
+            failing,
             "Mend what the reasons say; it is tried again by itself.",
             given_up,
         ),

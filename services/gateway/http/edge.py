@@ -136,7 +136,7 @@ class Edge:
             duration = time.perf_counter() - began
             # A stream lasts as long as it may; how soon it began is what tells of us.
             taken = written.began - began if isinstance(exchange.answer, Stream) and written.began else duration
-            DURATION.labels(exchange.operation or "other", written.status).observe(taken)
+            DURATION.labels(exchange.operation or exchange.page or "other", written.status).observe(taken)
             self._tell(span, method, exchange.operation, written.status)
             log.info(
                 "http.handled",

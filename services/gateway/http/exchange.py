@@ -58,7 +58,7 @@ class Exchange:
 
     What an agent does goes through the same layers (``services.gateway.agents``): ``agent`` is who it is, ``scopes`` are
     those of which its key needs one in place of what the document says, and ``handler``, where there is one, answers in
-    place of the operation's own, once all is checked.
+    place of the operation's own, once all is checked. ``page`` is the route of a page, by which requests for it are counted.
     """
 
     request_id: str
@@ -80,6 +80,7 @@ class Exchange:
     scopes: frozenset[Scope] | None = None
     handler: Callable[..., Awaitable[Any]] | None = None
     ignored: list[str] = field(default_factory=list)
+    page: str = ""
 
     @property
     def dry_run(self) -> bool:

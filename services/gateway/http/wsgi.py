@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.errors import ServiceError
+from services.gateway.http.exchange import KEY
 from services.gateway.http.openapi.validation import read_body
 from services.gateway.http.page_bodies import REFUSED
 
@@ -124,6 +125,7 @@ def _environ(scope: Any, body: bytes) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
+        KEY: scope.get(KEY),
     }
     if scope.get("client"):
         environ["REMOTE_ADDR"], environ["REMOTE_PORT"] = scope["client"][0], str(scope["client"][1])

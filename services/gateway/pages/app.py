@@ -16,6 +16,7 @@ from contracts.types import Account, Actor
 from services.gateway.accounts.operators import Operators
 from services.gateway.http import rate_limits
 from services.gateway.http.client_address import networks
+from services.gateway.http.exchange import KEY, Exchange
 from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages import codes, files, language, mail, prepared, shared_link, submission_page, verify
@@ -127,7 +128,7 @@ def create_pages(
     app.register_blueprint(mail.routes(context))
     if operators is not None:
         app.register_blueprint(ops.routes(context, operators, standing, trusted))
-    _in_traces(app)
+    _named(app)
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
     _errors(app)
@@ -135,11 +136,17 @@ def create_pages(
     return app
 
 
-def _in_traces(app: flask.Flask) -> None:
+def _named(app: flask.Flask) -> None:
+    """Have requests counted and traced by their route: paths have links in them."""
+
     @app.before_request
     def name() -> None:
-        if (rule := flask.request.url_rule) is not None:
-            tracing.route(flask.request.method, rule.rule)
+        if (rule := flask.request.url_rule) is None:
+            return
+        tracing.route(flask.request.method, rule.rule)
+        exchange: Exchange | None = flask.request.environ.get(KEY)
+        if exchange is not None:
+            exchange.page = f"{flask.request.method} {rule.rule}"
 
 
 def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:

@@ -116,6 +116,25 @@ def test_a_delivery_that_waits_its_turn_behind_a_failing_one(opened: dict[str, D
     }
 
 
+def test_what_a_dead_receiver_has_not_got_yet_is_not_what_nobody_is_at(opened: dict[str, Database]) -> None:
+    """It gets one delivery at a time, so the others are overdue; whoever reads of them should not look for a process that
+    stands still."""
+    webhooks, moment = opened["webhooks"], now()
+    dead = inserted(webhooks, Webhook, failing_since=moment - LONG_AGO)
+    well = inserted(webhooks, Webhook)
+    overdue = {"state": "due", "next_attempt_at": moment - LONG_AGO, "attempts": 0, "position": 1}
+    refused = inserted(
+        webhooks, Delivery, webhook_id=dead, stream="1 a", **{**overdue, "attempts": 3}, last_error="500"
+    )
+    behind = inserted(webhooks, Delivery, webhook_id=dead, stream="1 b", **overdue)
+    untouched = inserted(webhooks, Delivery, webhook_id=well, stream="2 a", **overdue)
+    told = found(webhooks, "webhooks")
+    assert {state: [row.key for row in work.rows] for (_, state), work in told.items()} == {
+        FAILING: [str(refused), str(behind)],
+        UNTOUCHED: [str(untouched)],
+    }
+
+
 def test_submissions_that_are_not_sealed(opened: dict[str, Database]) -> None:
     submissions, moment = opened["submissions"], now()
     values = {"signing_order": "preserved", "status": "pending"}

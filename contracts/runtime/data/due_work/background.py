@@ -40,7 +40,7 @@ log = observe.logger(__name__)
 
 FINISHED = Counter("countersign_due_work_total", "Attempts of due work", ["work", "outcome"])
 PARKED = Gauge("countersign_due_work_parked", "Rows that were given up and wait for an operator", ["work"])
-OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the longest waiting due row is overdue", ["work"])
+OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the row is overdue that waits longest for us", ["work"])
 
 UNWRITTEN = Gauge("countersign_due_work_unwritten", "Outcomes of attempts that the database does not take", ["work"])
 
@@ -830,7 +830,10 @@ class DueWork(Loop):
             holds = sa.and_(holds, is_due(row), row.next_attempt_at <= max(times["moment"], times["fresh"]))
         holders = sa.select(row.leased_by).where(holds)
         parked = session.scalar(sa.select(sa.func.count()).select_from(row).where(row.state == "parked"))
-        oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row)))
+        if self._lanes is not None:
+            oldest = self._lanes.oldest(session, times)
+        else:
+            oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row)))
         return list(session.scalars(holders.distinct())), parked or 0, oldest
 
 

@@ -105,12 +105,7 @@ class LaneChoice:
         due = [lane for lane, at in heads.items() if at <= times["fresh"]]
         if not due:
             return {}, min(waits, default=None)
-        slow_before = moment + self._lease - SLOW
-        rows = session.execute(self._under_way, {"leases_over": times["leases_over"], "slow_before": slow_before})
-        lanes = {lane: _Lane(busy, slow) for lane, busy, slow in rows}
-        failing: dict[Any, datetime] = {}
-        if self._lanes.failing is not None:
-            failing = {row[0]: row[1] for row in session.execute(self._lanes.failing)}
+        lanes, failing = self._at_work(session, times), self._failing(session)
         probes = self._probes - sum(load.busy for lane, load in lanes.items() if lane in failing)
         plan: dict[Any, int] = {}
         # Who has least under way comes first, then who has waited longest for a turn.
@@ -132,6 +127,25 @@ class LaneChoice:
             free -= len(open_lanes[:free])
         return plan, min(waits, default=None)
 
+    def oldest(self, session: Session, times: Mapping[str, datetime]) -> datetime | None:
+        """Return since when the row has been due that waits longest for us. Those of a lane that fails, or that has no place
+        left for being slow, wait for whoever they belong to."""
+        lanes, failing = self._at_work(session, times), self._failing(session)
+        heads = session.execute(self._heads, dict(times)).all()
+        ours = [lane for lane, _ in heads if lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))]
+        return min((at for lane, at in heads if at is not None and lane in ours), default=None)
+
+    def _at_work(self, session: Session, times: Mapping[str, datetime]) -> dict[Any, _Lane]:
+        slow_before = times["moment"] + self._lease - SLOW
+        rows = session.execute(self._under_way, {"leases_over": times["leases_over"], "slow_before": slow_before})
+        return {lane: _Lane(busy, slow) for lane, busy, slow in rows}
+
+    def _failing(self, session: Session) -> dict[Any, datetime]:
+        """Return since when each lane fails that does."""
+        if self._lanes.failing is None:
+            return {}
+        return {row[0]: row[1] for row in session.execute(self._lanes.failing)}
+
     def keys(self, session: Session, times: Mapping[str, datetime], plan: Mapping[Any, int]) -> list[Any]:
         """Keys of the first rows of each lane, as many as ``plan`` says; locked."""
         keys: list[Any] = []
@@ -141,8 +155,10 @@ class LaneChoice:
         return keys
 
     def _room(self, lane: _Lane) -> int:
-        places = self._lanes.places
-        return 0 if 2 * lane.slow >= places else max(0, places - lane.busy)
+        return 0 if self._is_slow(lane) else max(0, self._lanes.places - lane.busy)
+
+    def _is_slow(self, lane: _Lane) -> bool:
+        return 2 * lane.slow >= self._lanes.places
 
     def _rest(self, lane: Any, failing_for: timedelta) -> float:
         """Seconds for which a failing lane is left alone: a tenth of the time for which it has failed."""

@@ -218,6 +218,23 @@ CASES = [
         {"work": "mails"},
     ),
     Case(
+        "CountersignMessagesNotTaken",
+        "60m",
+        {
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="retry"}}': "0+1x60",
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="done"}}': "0+1x20 20x40",
+            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="done"}}': "0+1x60",
+        },
+        {
+            # One mailbox of many is full; a receiver of webhooks is dead; and nothing but one mail is sent, to one that is full.
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="retry"}}': "0+1x60",
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="done"}}': "0+1x60",
+            f'countersign_due_work_total{{{PROCESS},work="deliver",outcome="retry"}}': "0+1x60",
+            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="retry"}}': "0x30 3 3 4 5 5 5 5 5 5 6x30",
+        },
+        {"work": "mails"},
+    ),
+    Case(
         "CountersignSealingOld",
         "20m",
         {

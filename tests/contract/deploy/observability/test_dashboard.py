@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import textwrap
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import yaml
 
 from deploy.observability import make_dashboard
+from deploy.services import ROOT
+from docs.programs.dashboard.drawing import FOLDER, file_of
 from tests.support.judges.operations import metrics
 
 PANELS: list[dict[str, Any]] = make_dashboard.dashboard()["panels"]
@@ -102,3 +105,34 @@ def test_it_is_json_without_what_json_has_not() -> None:
         raise AssertionError(constant)
 
     json.loads(make_dashboard.FILE.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+PAGE = ROOT / "docs/dashboard.md"
+
+
+def test_the_page_has_a_picture_of_each_row() -> None:
+    """In the order of the rows, all of them together no larger than a photograph."""
+    rows = [panel["title"] for panel in PANELS if panel["type"] == "row"]
+    shown = re.findall(r"^!\[(.+)\]\(pictures/(dashboard-.+)\)$", PAGE.read_text(), re.MULTILINE)
+    assert shown == [(row, file_of(row)) for row in rows]
+    assert re.findall(r"^## (.+)$", PAGE.read_text(), re.MULTILINE)[1:] == rows
+    assert sum((FOLDER / file).stat().st_size for _, file in shown) < 300_000
+
+
+def test_a_panel_that_the_page_names_is_there() -> None:
+    _, told = PAGE.read_text().split("## At a glance")
+    named = set(re.findall(r"\*\*(.+?)\*\*", told))
+    assert named
+    assert named <= {panel["title"] for panel in PANELS}
+
+
+def test_prometheus_reads_what_the_page_has_it_scrape(tmp_path: Path) -> None:
+    """The example, which also names the port of the manifests."""
+    (example,) = re.findall(r"```yaml\n(.+?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "alerts.yaml").write_text(make_dashboard.FILE.with_name("alerts.yaml").read_text())
+    file = tmp_path / "prometheus.yaml"
+    file.write_text(textwrap.dedent(f"   {example}"))
+    command = ["promtool", "check", "config", file]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "rules found" in said.stdout

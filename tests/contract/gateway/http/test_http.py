@@ -447,3 +447,26 @@ def test_sigterm_ends_it_in_good_order(broker: PrivateBroker, tmp_path: Path) ->
         assert gateway.call("GET", "/user").status_code == 200
         assert gateway.stop() == 0
         assert "gateway.stopped" in gateway.log.read_text()
+
+
+def requests_counted(gateway: RunningGateway) -> dict[tuple[str, str], float]:
+    """How many, by operation and status."""
+    told = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=120).text
+    assert "c4n4ry" not in told.lower()
+    series = r'^countersign_http_seconds_count\{operation="(.+?)",status="(\d+)"\} (\S+)$'
+    return {(name, status): float(number) for name, status, number in re.findall(series, told, re.MULTILINE)}
+
+
+def test_requests_for_a_page_are_counted_by_its_route(gateway: RunningGateway) -> None:
+    """An operator sees which page is slow, and no path, in which there are links."""
+    before = requests_counted(gateway)
+    statuses = [
+        str(requests.get(f"http://127.0.0.1:{gateway.port}{path}", timeout=120).status_code)
+        for path in ("/verify", "/verify?from=mail", "/s/c4n4ryC4N4RY/form", "/c4n4ry-that-is-no-page")
+    ]
+    new = {key: number - before.get(key, 0.0) for key, number in requests_counted(gateway).items()}
+    assert {key: number for key, number in new.items() if number} == {
+        ("GET /verify", "200"): 2.0,
+        ("GET /s/<slug>/form", statuses[2]): 1.0,
+        ("other", "404"): 1.0,
+    }

@@ -14,11 +14,12 @@ OF_PYTHON = {"process_open_fds", "process_max_fds", "process_start_time_seconds"
 }
 """Those that the library has of each process."""
 
-OF_PROMETHEUS = {"up"}
+OF_PROMETHEUS = {"up", "ALERTS"}
 ALWAYS = {"job", "instance"}
 """Labels that Prometheus gives to whatever it scrapes."""
+OF_ALERTS = {"alertname", "alertstate"}
 
-_NAME = re.compile(r"\b(?:up|(?:countersign|rendering|certsign|dutystamp|gateway|process)_[a-z_]+)\b")
+_NAME = re.compile(r"\b(?:up|ALERTS|(?:countersign|rendering|certsign|dutystamp|gateway|process)_[a-z_]+)\b")
 _TEXT = re.compile(r'"[^"]*"')
 _GROUPING = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 _MATCHERS = re.compile(r"\{([^}]*)\}")
@@ -77,5 +78,7 @@ def faults(expression: str) -> list[str]:
     of_processes = OF_PYTHON | OF_PROMETHEUS
     names = named(expression)
     faults = [f"nothing has {name}" for name in sorted(names - known.keys() - of_processes)]
-    there = ALWAYS.union({"le"}, *(known[name].labels for name in names & known.keys()))
+    there = ALWAYS.union(
+        {"le"}, OF_ALERTS if "ALERTS" in names else (), *(known[name].labels for name in names & known.keys())
+    )
     return faults + [f"no series in it has the label {label}" for label in sorted(labels(expression) - there)]

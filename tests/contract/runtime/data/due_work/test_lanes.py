@@ -135,6 +135,30 @@ def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(data
         busy.release.set()
 
 
+def test_what_waits_for_a_receiver_is_not_what_waits_for_us(database: Database) -> None:
+    """A dead receiver, or a slow one, is no reason to call an operator; that nobody is at a row of any other is one."""
+    long_ago, a_while_ago = now() - timedelta(hours=2), now() - timedelta(minutes=20)
+    begun = {"leased_until": now() + jobs.LONG - timedelta(seconds=5), "leased_by": "elsewhere/1"}
+    lanes = Lanes(Job.lane, 4, failing=sa.select(FAILING.c.lane, FAILING.c.since))
+    loop = work(database, Busy().attempt, lanes=lanes)
+
+    def oldest() -> Any:
+        return database.read(loop._survey)[2]
+
+    database.write(lambda session: session.execute(FAILING.insert(), [{"lane": "dead", "since": long_ago}]))
+    for lane in ("dead", "slow"):
+        database.write(add, lane, next_attempt_at=long_ago)
+    database.write(add, "slow", next_attempt_at=long_ago, **begun)
+    assert oldest() == long_ago, "one place of four is taken by a slow attempt"
+    database.write(add, "slow", next_attempt_at=long_ago, **begun)
+    assert oldest() is None
+    database.write(add, "quick", next_attempt_at=a_while_ago)
+    database.write(add, "quick", next_attempt_at=now())
+    assert oldest() == a_while_ago
+    database.write(lambda session: session.execute(sa.delete(FAILING)))
+    assert oldest() == long_ago
+
+
 @pytest.mark.parametrize("reverse", [False, True], ids=["indexes in order", "indexes in reverse"])
 def test_a_choice_costs_the_same_beside_any_backlog(tmp_path: Any, reverse: bool) -> None:
     """Counted in steps of SQLite's machine, of everything that a loop asks for again and again. Of two indexes that would do,
