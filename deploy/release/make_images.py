@@ -70,10 +70,11 @@ class Engine:
             raise NotBuilt(f"{' '.join(command)}: exit code {done.returncode}\n{said}")
         return done.stdout
 
-    def build(self, recipe: "Recipe", context: Path, name: str, *, cached: bool = False) -> None:
-        """Build an image from a folder with the project's files, and give it a name."""
+    def build(self, recipe: "Recipe", context: Path, name: str, *, cached: bool = False, stage: str = "") -> None:
+        """Build an image, or what it is at a stage of its Dockerfile, from a folder with the project's files, and name it."""
         arguments = {**recipe.arguments, **({_EPOCH: str(recipe.epoch)} if recipe.epoch is not None else {})}
         flags = [*self.build_flags, *(() if cached else ("--no-cache",)), "--file", context / recipe.dockerfile, "--tag", name]
+        flags += ["--target", stage] if stage else []
         for key, value in arguments.items():
             flags += ["--build-arg", f"{key}={value}"]
         if self.program == "docker":
@@ -235,6 +236,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base", default=BASE, metavar="IMAGE", help=f"Python's image; with @sha256:... always that one ({BASE})")
     parser.add_argument("--no-pull", action="store_true", help="take the base image as it is here")
     parser.add_argument("--cache", action="store_true", help="take layers that were built before, whatever times they have")
+    parser.add_argument(
+        "--build-option", action="append", default=[], metavar="OPTION",
+        help="what this machine's builds need, such as --build-option=--network=host",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, default=FOLDER, metavar="DIR", help=f"for what describes them ({FOLDER})")
     parser.add_argument("--sign", type=Path, metavar="KEY", help="a private key (PEM, ECDSA or RSA) that signs the provenance")
     parser.add_argument("--builder", default=_BUILDER, metavar="URI", help=f"who builds, in the provenance ({_BUILDER})")
@@ -251,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("What is not committed is not built.", file=sys.stderr)
         with exported(commit) as context:
             for what in chosen.images or IMAGES:
-                make(Engine(program), what, chosen, context, commit)
+                make(Engine(program, build_flags=tuple(chosen.build_option)), what, chosen, context, commit)
     except (NotBuilt, attest.NotSigned) as error:
         print(error, file=sys.stderr)
         return 1

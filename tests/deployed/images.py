@@ -44,11 +44,11 @@ def provide() -> None:
     began = time.monotonic()
     mounts = machine_mounts()
     _provide_base()
-    build(SERVICES[0], ROOT, CURRENT, mounts)  # alone: the others have its first stages from the cache
+    keep_stage("webhooks", "small", mounts)  # alone: the others have it from the cache
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # What takes longest comes first.
         services = sorted(SERVICES, key=lambda service: service != "rendering")
-        builds = [threads.submit(build, service, ROOT, CURRENT, mounts) for service in services]
+        builds = [threads.submit(_build_current, service, mounts) for service in services]
         builds += [
             threads.submit(_pull_or, stand_in, name, mounts)
             for name, stand_in in ((BROKER, "rabbitmq"), (DATABASE, "postgres"))
@@ -58,6 +58,17 @@ def provide() -> None:
     with contextlib.suppress(EngineFailed):  # of a build that was broken off a container is left, which uses its image
         podman("image", "prune", "--force", within=300)
     say(f"all images are there after {time.monotonic() - began:.0f} s")
+
+
+def _build_current(service: str, mounts: list[str]) -> None:
+    keep_stage(service, "packages", mounts)
+    build(service, ROOT, CURRENT, mounts)
+
+
+def keep_stage(service: str, stage: str, mounts: list[str]) -> None:
+    """Give a stage that an image only copies from a name, or it would be cleared away after each run, and built anew in the next."""
+    recipe = make_images.recipe(service, epoch=EPOCH)
+    _build(recipe, image_of(f"{service}-{stage}"), ROOT, mounts, stage=stage)
 
 
 def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
@@ -71,6 +82,7 @@ def build_trial() -> str:
     """The image for trying, of the working tree; its name."""
     mounts = machine_mounts()
     _provide_base()
+    keep_stage("trial", "packages", mounts)
     name = image_of("trial")
     _build(make_images.recipe("trial", epoch=EPOCH), name, ROOT, mounts)
     return name
@@ -112,16 +124,16 @@ def has(commit: str, path: str) -> bool:
     return found.returncode == 0
 
 
-def engine(mounts: list[str]) -> Engine:
-    """What builds here: the tests' own podman, with the machine's own network, which a proxy may need, and no namespaces."""
-    flags = ["--isolation", "chroot", "--network", "host", "--layers", "--pull-never"]
-    flags += [flag for mount in mounts for flag in ("--volume", mount)]
-    return Engine("podman", build_flags=tuple(flags), environment=environment(), within=1200)
+def build_options(mounts: list[str]) -> list[str]:
+    """What builds need here: the machine's own network, which a proxy may need, and no namespaces."""
+    options = ["--isolation=chroot", "--network=host", "--pull-never"]
+    return options + [f"--volume={mount}" for mount in mounts]
 
 
-def _build(recipe: Recipe, name: str, context: Path, mounts: list[str], *, cached: bool = True) -> None:
+def _build(recipe: Recipe, name: str, context: Path, mounts: list[str], *, stage: str = "") -> None:
     began = time.monotonic()
-    engine(mounts).build(recipe, context, name, cached=cached)
+    engine = Engine("podman", ("--layers", *build_options(mounts)), environment=environment(), within=1200)
+    engine.build(recipe, context, name, cached=True, stage=stage)
     say(f"built {name} in {time.monotonic() - began:.0f} s")
 
 

@@ -69,11 +69,11 @@ def trim(packages: Path) -> None:
 
 
 def shorten_locales(packages: Path) -> None:
-    """Write Babel's files of locales again, without the parts that are not used."""
+    """Write Babel's files of locales again, with nothing in the parts that are not used: it asks for some of them all the same."""
     for path in _children(packages / "babel" / "locale-data"):
         if path.suffix == ".dat":
             data = pickle.loads(path.read_bytes())  # noqa: S301 - it is a package's own, with the lock's hash
-            path.write_bytes(pickle.dumps({key: data[key] for key in data if key not in LOCALE_PARTS_UNUSED}, 4))
+            path.write_bytes(pickle.dumps({key: {} if key in LOCALE_PARTS_UNUSED else data[key] for key in data}, 4))
 
 
 def strip(packages: Path) -> None:
