@@ -39,7 +39,7 @@ COPY contracts contracts
 COPY services services
 COPY docs docs
 COPY deploy deploy
-RUN PYTHONHASHSEED=0 python -m compileall -q --invalidation-mode unchecked-hash contracts services deploy
+RUN PYTHONHASHSEED=0 python -B -m compileall -q -f --invalidation-mode unchecked-hash contracts services deploy
 USER 10001:10001
 # The providers to be tried have pages at addresses that are reached inside the container only.
 ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no
