@@ -6,6 +6,7 @@ import copy
 import hashlib
 import importlib
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -158,6 +159,27 @@ def test_whoever_has_the_public_key_can_check_the_envelope(statement: dict[str, 
     other["payload"] = base64.b64encode(written.replace(b"webhooks", b"webhoaks")).decode()
     with pytest.raises(VerificationError):
         Envelope.from_dict(other).verify([public], 1)
+
+
+def test_the_pages_commands_make_a_key_and_check_the_envelope(statement: dict[str, Any], tmp_path: Path) -> None:
+    """They are run as they stand in docs/install.md."""
+    page = (ROOT / "docs/install.md").read_text().partition("\n## Images\n")[2]
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    (making,) = [block for block in blocks if "openssl genpkey" in block]
+    (checking,) = [block for block in blocks if "DSSEv1" in block]
+
+    def run(block: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert run(making).returncode == 0
+    signed = attest.envelope(attest.written(statement), tmp_path / "images.pem")
+    file = tmp_path / "gateway.provenance.dsse.json"
+    file.write_bytes(attest.written(signed))
+    assert (run(checking).stdout, json.loads((tmp_path / "statement.json").read_text())) == ("Verified OK\n", statement)
+    signed["payload"] = base64.b64encode(attest.written({**statement, "subject": []})).decode()
+    file.write_bytes(attest.written(signed))
+    refused = run(checking)
+    assert (refused.returncode, "failure" in refused.stdout.lower()) == (1, True)
 
 
 def test_a_key_that_is_none_is_said(tmp_path: Path) -> None:
