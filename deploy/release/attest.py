@@ -1,6 +1,6 @@
-"""Says of an image what is in it and what it was made of: a bill of materials (CycloneDX 1.6), a provenance (an in-toto Statement
-v1 with SLSA's Provenance v1), and a signed envelope of that (DSSE). ``make_images`` writes them; only the standard library and,
-to sign, ``openssl``.
+"""Says of an image what is in it and what it was made of: a bill of materials (CycloneDX 1.6), a provenance (an in-toto
+Statement v1 with SLSA's Provenance v1), and a signed envelope of that (DSSE). ``make_images`` writes them; only the standard
+library and, to sign, ``openssl``.
 """
 
 import base64
@@ -29,8 +29,8 @@ class NotSigned(Exception):
 
 @dataclass(frozen=True)
 class Image:
-    """A built image. ``manifest`` and ``configuration`` are SHA-256 in hexadecimal: the first is what a registry finds it by, as
-    long as its layers are packed as they are here; the second is its id, wherever it is."""
+    """A built image. ``manifest`` and ``configuration`` are SHA-256 in hexadecimal: the first is what a registry finds it by,
+    as long as its layers are packed as they are here; the second is its id, wherever it is."""
 
     name: str
     manifest: str
@@ -59,7 +59,7 @@ class Built:
 
 
 def bill(title: str, version: str, commit: str, created: datetime, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the bill of materials of an image, of what ``image/inventory.py`` found in it. The same find gives the same bill."""
+    """Return the bill of materials of an image, of what ``image/inventory.py`` found in it; of the same, the same bill."""
     system = found["system"]
     distribution = f"{system['id']}-{system['version']}"
     components = [
@@ -101,7 +101,9 @@ def _debian(package: Mapping[str, str], vendor: str, distribution: str) -> dict[
     qualifiers = {"arch": package["architecture"], "distro": distribution}
     if (package["source"], package["source_version"]) != (name, version):
         qualifiers["upstream"] = f"{package['source']}@{package['source_version']}"
-    purl = f"pkg:deb/{vendor}/{_purl(name)}@{_purl(version)}?" + "&".join(f"{k}={_purl(v)}" for k, v in qualifiers.items())
+    purl = f"pkg:deb/{vendor}/{_purl(name)}@{_purl(version)}?" + "&".join(
+        f"{k}={_purl(v)}" for k, v in qualifiers.items()
+    )
     return _component("library", name, version, purl, supplier={"name": package["maintainer"]})
 
 
@@ -144,7 +146,11 @@ def provenance(image: Image, built: Built, bill_of_materials: bytes, bill_name: 
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": {"image": built.what, "commit": built.commit, "buildArguments": dict(built.arguments)},
+                "externalParameters": {
+                    "image": built.what,
+                    "commit": built.commit,
+                    "buildArguments": dict(built.arguments),
+                },
                 "internalParameters": {"engine": built.engine},
                 "resolvedDependencies": [
                     source,
@@ -204,10 +210,11 @@ def _openssl(arguments: Sequence[str], given: bytes = b"") -> bytes:
 
 def hashes(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of files, by name; of a folder those of the files in it."""
-    files = [path for name in names for path in ([root / name] if (root / name).is_file() else sorted((root / name).rglob("*")))]
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()
-    }
+    named = [root / name for name in names]
+    files = [
+        file for path in named for file in ([path] if path.is_file() else sorted(path.glob("*"))) if file.is_file()
+    ]
+    return {file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def written(document: Mapping[str, Any]) -> bytes:

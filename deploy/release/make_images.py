@@ -2,13 +2,13 @@
 
     python3 -m deploy.release.make_images [--commit HEAD] [--tag VERSION] [--sign KEY.pem] [IMAGE ...]
 
-It needs git, docker or podman, and no other package of Python. An image is called `<prefix>/<service>:<tag>`. Beside it come, in
-`dist/images`, its bill of materials (`<image>.cdx.json`) and its provenance (`<image>.provenance.json`; with `--sign`, signed, as
-`<image>.provenance.dsse.json`); `docs/install.md` says how they are checked.
+It needs git, docker or podman, and no other package of Python. An image is called `<prefix>/<service>:<tag>`. Beside it come,
+in `dist/images`, its bill of materials (`<image>.cdx.json`) and its provenance (`<image>.provenance.json`; with `--sign` also
+signed, as `<image>.provenance.dsse.json`); `docs/install.md` says how they are checked.
 
-What is built is the commit, not what lies in the checkout: its files with the modes of a checkout, and the time of the commit, or
-`SOURCE_DATE_EPOCH` (seconds), as the time of everything. On the same base, from the same packages of Debian, the same commit gives
-the same image; nothing is taken from a cache unless that is asked for, because a layer from there may have another time.
+What is built is the commit, not what lies in the checkout: its files with the modes of a checkout, and the time of the commit,
+or `SOURCE_DATE_EPOCH` (seconds), as the time of everything. On the same base, from the same packages of Debian, the same commit
+gives the same image; nothing is taken from a cache unless that is asked for, because a layer from there may have another time.
 """
 
 import argparse
@@ -73,7 +73,14 @@ class Engine:
     def build(self, recipe: "Recipe", context: Path, name: str, *, cached: bool = False, stage: str = "") -> None:
         """Build an image, or what it is at a stage of its Dockerfile, from a folder with the project's files, and name it."""
         arguments = {**recipe.arguments, **({_EPOCH: str(recipe.epoch)} if recipe.epoch is not None else {})}
-        flags = [*self.build_flags, *(() if cached else ("--no-cache",)), "--file", context / recipe.dockerfile, "--tag", name]
+        flags = [
+            *self.build_flags,
+            *(() if cached else ("--no-cache",)),
+            "--file",
+            context / recipe.dockerfile,
+            "--tag",
+            name,
+        ]
         flags += ["--target", stage] if stage else []
         for key, value in arguments.items():
             flags += ["--build-arg", f"{key}={value}"]
@@ -209,7 +216,9 @@ def version(root: Path) -> str:
 
 def origin() -> str:
     """Return where the clone has its commits from, without what somebody logs in with; empty where it is from nowhere."""
-    found = subprocess.run(["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     parts = urlsplit(found.stdout.strip())
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.scheme else ""
 
@@ -227,23 +236,37 @@ def git(*arguments: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build what the command line names."""
-    parser = argparse.ArgumentParser(prog="python3 -m deploy.release.make_images", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m deploy.release.make_images", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)}; all by default")
     parser.add_argument("--commit", default="HEAD", help="what is built (HEAD)")
     parser.add_argument("--engine", choices=ENGINES, help="the first of these that is installed by default")
     parser.add_argument("--prefix", default="countersign", help="what the images' names begin with (countersign)")
     parser.add_argument("--tag", help="how their names end (the version)")
-    parser.add_argument("--base", default=BASE, metavar="IMAGE", help=f"Python's image; with @sha256:... always that one ({BASE})")
+    parser.add_argument(
+        "--base", default=BASE, metavar="IMAGE", help=f"Python's image; may end with @sha256:... ({BASE})"
+    )
     parser.add_argument("--no-pull", action="store_true", help="take the base image as it is here")
-    parser.add_argument("--cache", action="store_true", help="take layers that were built before, whatever times they have")
+    parser.add_argument(
+        "--cache", action="store_true", help="take layers that were built before, whatever times they have"
+    )
     parser.add_argument(
         "--build-option", action="append", default=[], metavar="OPTION",
         help="what this machine's builds need, such as --build-option=--network=host",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, default=FOLDER, metavar="DIR", help=f"for what describes them ({FOLDER})")
-    parser.add_argument("--sign", type=Path, metavar="KEY", help="a private key (PEM, ECDSA or RSA) that signs the provenance")
-    parser.add_argument("--builder", default=_BUILDER, metavar="URI", help=f"who builds, in the provenance ({_BUILDER})")
-    parser.add_argument("--source", metavar="URI", help="where the commits are had from, in the provenance (git's origin)")
+    parser.add_argument(
+        "--output", type=Path, default=FOLDER, metavar="DIR", help=f"for what describes them ({FOLDER})"
+    )
+    parser.add_argument(
+        "--sign", type=Path, metavar="KEY", help="a private key (PEM, ECDSA or RSA) that signs the provenance"
+    )
+    parser.add_argument(
+        "--builder", default=_BUILDER, metavar="URI", help=f"who builds, in the provenance ({_BUILDER})"
+    )
+    parser.add_argument(
+        "--source", metavar="URI", help="where the commits are had from, in the provenance (git's origin)"
+    )
     chosen = parser.parse_args(arguments)
     if unknown := [name for name in chosen.images if name not in IMAGES]:
         parser.error(f"{', '.join(unknown)} is no image: there are {', '.join(IMAGES)}")

@@ -100,7 +100,13 @@ def commit_before(service: str) -> str:
 
     Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
     """
-    paths = ["contracts", "services/Dockerfile", "deploy/release/image", f"services/{service}", f"deploy/locks/{service}.txt"]
+    paths = [
+        "contracts",
+        "services/Dockerfile",
+        "deploy/release/image",
+        f"services/{service}",
+        f"deploy/locks/{service}.txt",
+    ]
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -88,9 +88,7 @@ def check_the_same(folder: Path, *names: str) -> None:
         (folder / time).mkdir()
         made(folder / time, time, *names)
     for name in names:
-        found = [
-            json.loads(podman("image", "inspect", images.image_of(name, time)))[0] for time in ("once", "twice")
-        ]
+        found = [json.loads(podman("image", "inspect", images.image_of(name, time)))[0] for time in ("once", "twice")]
         layers = [one["RootFS"]["Layers"] for one in found]
         assert layers[0] == layers[1], f"layers of {name}"
         assert (found[0]["Id"], found[0]["Digest"]) == (found[1]["Id"], found[1]["Digest"])
@@ -117,7 +115,10 @@ def check_described(folder: Path, name: str, tag: str) -> None:
         }
     statement = json.loads((folder / f"{name}.provenance.json").read_text())
     (found,) = json.loads(podman("image", "inspect", image))
-    assert [one["digest"]["sha256"] for one in statement["subject"]] == [found["Digest"].removeprefix("sha256:"), found["Id"]]
+    assert [one["digest"]["sha256"] for one in statement["subject"]] == [
+        found["Digest"].removeprefix("sha256:"),
+        found["Id"],
+    ]
     check_labels(found, statement)
 
 

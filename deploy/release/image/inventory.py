@@ -54,9 +54,9 @@ def python() -> list[dict[str, Any]]:
             {
                 "name": said["Name"],
                 "version": one.version,
-                "summary": said.get("Summary") or "",
-                "expression": said.get("License-Expression") or "",
-                "licence": said.get("License") or "",
+                "summary": said["Summary"] if "Summary" in said else "",
+                "expression": said["License-Expression"] if "License-Expression" in said else "",
+                "licence": said["License"] if "License" in said else "",
                 "classifiers": [line.rpartition(" :: ")[2] for line in classifiers],
             }
         )

@@ -69,7 +69,7 @@ def trim(packages: Path) -> None:
 
 
 def shorten_locales(packages: Path) -> None:
-    """Write Babel's files of locales again, with nothing in the parts that are not used: it asks for some of them all the same."""
+    """Write Babel's files of locales again, with nothing in the parts that are not used; it asks for some all the same."""
     for path in _children(packages / "babel" / "locale-data"):
         if path.suffix == ".dat":
             data = pickle.loads(path.read_bytes())  # noqa: S301 - it is a package's own, with the lock's hash

@@ -169,7 +169,9 @@ def test_the_pages_commands_make_a_key_and_check_the_envelope(statement: dict[st
     (checking,) = [block for block in blocks if "DSSEv1" in block]
 
     def run(block: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
 
     assert run(making).returncode == 0
     signed = attest.envelope(attest.written(statement), tmp_path / "images.pem")
