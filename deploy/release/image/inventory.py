@@ -54,13 +54,17 @@ def python() -> list[dict[str, Any]]:
             {
                 "name": said["Name"],
                 "version": one.version,
-                "summary": said["Summary"] if "Summary" in said else "",
-                "expression": said["License-Expression"] if "License-Expression" in said else "",
-                "licence": said["License"] if "License" in said else "",
+                "summary": _first(said, "Summary"),
+                "expression": _first(said, "License-Expression"),
+                "licence": _first(said, "License"),
                 "classifiers": [line.rpartition(" :: ")[2] for line in classifiers],
             }
         )
     return sorted(packages, key=lambda package: package["name"].lower())
+
+
+def _first(said: metadata.PackageMetadata, key: str) -> str:
+    return str((said.get_all(key) or [""])[0])
 
 
 if __name__ == "__main__":
