@@ -21,6 +21,8 @@ PREDICATE = "https://slsa.dev/provenance/v1"
 PAYLOAD = "application/vnd.in-toto+json"
 BUILD_TYPE = "urn:countersign:make-images:1"
 """What is built like this is described in docs/install.md, "Images"."""
+_LONGEST_NAME = 100
+"""Characters of a licence's name; what is longer is its text."""
 
 
 class NotSigned(Exception):
@@ -63,12 +65,14 @@ def bill(title: str, version: str, commit: str, created: datetime, found: Mappin
     system = found["system"]
     distribution = f"{system['id']}-{system['version']}"
     components = [
-        _component("platform", "CPython", found["python"], f"pkg:generic/python@{found['python']}", "PSF-2.0"),
+        _component("platform", "CPython", found["python"], f"pkg:generic/python@{found['python']}", _spdx("PSF-2.0")),
         *(_debian(package, system["id"], distribution) for package in found["debian_packages"]),
         *(_python(package) for package in found["python_packages"]),
         *(_font(name, digest) for name, digest in found["fonts"].items()),
     ]
-    ours = _component("container", title, version, f"pkg:generic/{title}@{version}?vcs_revision={commit}", "Apache-2.0")
+    ours = _component(
+        "container", title, version, f"pkg:generic/{title}@{version}?vcs_revision={commit}", _spdx("Apache-2.0")
+    )
     text = json.dumps(components, sort_keys=True)
     serial = uuid.uuid5(uuid.NAMESPACE_OID, f"{title} {version} {commit} {text}")
     return {
@@ -83,17 +87,11 @@ def bill(title: str, version: str, commit: str, created: datetime, found: Mappin
     }
 
 
-def _component(kind: str, name: str, version: str, purl: str, expression: str = "", **more: Any) -> dict[str, Any]:
-    said = [{"expression": expression}] if expression else more.pop("licenses", [])
-    return {
-        "type": kind,
-        "bom-ref": purl,
-        "name": name,
-        "version": version,
-        "purl": purl,
-        **({"licenses": said} if said else {}),
-        **more,
-    }
+def _component(
+    kind: str, name: str, version: str, purl: str, *licences: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    component = {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl, **more}
+    return {**component, "licenses": list(licences)} if licences else component
 
 
 def _debian(package: Mapping[str, str], vendor: str, distribution: str) -> dict[str, Any]:
@@ -110,18 +108,24 @@ def _debian(package: Mapping[str, str], vendor: str, distribution: str) -> dict[
 def _python(package: Mapping[str, Any]) -> dict[str, Any]:
     name = re.sub(r"[-_.]+", "-", package["name"]).lower()
     purl = f"pkg:pypi/{_purl(name)}@{_purl(package['version'])}"
-    # Some fill the field with the whole text.
-    stated = [package["licence"]] if 0 < len(package["licence"]) < 100 and package["licence"] != "UNKNOWN" else []
-    named = [{"license": {"name": one}} for one in dict.fromkeys([*stated, *package["classifiers"]])]
-    return _component(
-        "library", name, package["version"], purl, package["expression"],
-        licenses=named, **({"description": package["summary"]} if package["summary"] else {}),
-    )  # fmt: skip
+    licences = [_spdx(package["expression"])] if package["expression"] else []
+    if not licences:  # Some fill the field with the whole text.
+        short = 0 < len(package["licence"]) < _LONGEST_NAME and package["licence"] != "UNKNOWN"
+        names = dict.fromkeys([*([package["licence"]] if short else []), *package["classifiers"]])
+        licences = [{"license": {"name": name}} for name in names]
+    said = {"description": package["summary"]} if package["summary"] else {}
+    return _component("library", name, package["version"], purl, *licences, **said)
 
 
 def _font(name: str, digest: str) -> dict[str, Any]:
     hashes = [{"alg": "SHA-256", "content": digest}]
-    return _component("file", name, digest[:12], f"pkg:generic/{_purl(name)}@{digest[:12]}", "OFL-1.1", hashes=hashes)
+    return _component(
+        "file", name, digest[:12], f"pkg:generic/{_purl(name)}@{digest[:12]}", _spdx("OFL-1.1"), hashes=hashes
+    )
+
+
+def _spdx(expression: str) -> dict[str, str]:
+    return {"expression": expression}
 
 
 def _purl(text: str) -> str:

@@ -86,6 +86,12 @@ def test_it_holds_what_dpkg_and_pip_say_is_installed(bill: dict[str, Any]) -> No
     assert {(one["name"], one["version"]) for one in packages(bill, "pypi")} == listed
 
 
+def test_packages_of_python_have_the_licence_that_they_state(bill: dict[str, Any]) -> None:
+    stated = {one["name"]: one["licenses"] for one in packages(bill, "pypi") if "licenses" in one}
+    assert stated["werkzeug"] == [{"expression": "BSD-3-Clause"}]
+    assert {"license": {"name": "BSD License"}} in stated["vine"]
+
+
 def test_the_same_find_gives_the_same_bill(bill: dict[str, Any], found: dict[str, Any]) -> None:
     assert attest.bill("countersign-webhooks", "1.2.3", "c0ffee", CREATED, found) == bill
     other = copy.deepcopy(found)
