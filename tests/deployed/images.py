@@ -44,10 +44,12 @@ def provide() -> None:
     began = time.monotonic()
     mounts = machine_mounts()
     _provide_base()
-    keep_stage("webhooks", "small", mounts)  # alone: the others have it from the cache
+    # Alone: the others have its first stages from the cache.
+    keep_stage("webhooks", "small", mounts)
+    _build_current("webhooks", mounts)
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # What takes longest comes first.
-        services = sorted(SERVICES, key=lambda service: service != "rendering")
+        services = sorted({*SERVICES} - {"webhooks"}, key=lambda service: service != "rendering")
         builds = [threads.submit(_build_current, service, mounts) for service in services]
         builds += [
             threads.submit(_pull_or, stand_in, name, mounts)

@@ -15,5 +15,5 @@ for unused in ensurepip idlelib lib2to3 pydoc_data test tkinter turtledemo; do r
 # Python's own image holds its library uncompiled, and where it runs nothing can be written: each process would compile it anew.
 # Layers change the times of files; a file compiled like this is good without looking at its source's.
 find "$python" -depth -name __pycache__ -exec rm -r {} +
-PYTHONHASHSEED=0 python3 -B -m compileall -q -f -s "$python" -p "$python" --invalidation-mode unchecked-hash "$python"
+PYTHONHASHSEED=0 python3 -B -m compileall -q -f --invalidation-mode unchecked-hash "$python"
 sh "$(dirname "$0")/forget.sh"

@@ -9,8 +9,6 @@ python3 -m venv --without-pip /venv
 python3 -m pip --python /venv/bin/python install --no-deps --only-binary=:all: --no-compile --require-hashes -r "$1"
 /venv/bin/python "$here/trim.py"
 # Not by several processes: which of them compiled what before shows in the bytes.
-/venv/bin/python -m compileall -q -f -s /venv -p /venv --invalidation-mode unchecked-hash /venv/lib
+/venv/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /venv/lib
 # What is left must still do its work.
-if [ -d /venv/lib/python3*/site-packages/boto3 ]; then
-    /venv/bin/python -c 'from boto3 import client; [client(name, region_name="eu-west-1") for name in ("s3", "sts", "sso", "sso-oidc")]'
-fi
+/venv/bin/python -c 'from boto3 import client; [client(name, region_name="eu-west-1") for name in ("s3", "sts", "sso", "sso-oidc")]'
