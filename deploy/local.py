@@ -118,8 +118,7 @@ LIGHT_BROWSER = "chromium-headless-shell"
 """Chromium without what is around its pages: a test that draws them needs a third of the processor's time. Where it cannot be
 had, Chromium itself will do."""
 CONTAINER_PACKAGES = [
-    "buildah",
-    "podman",
+    "podman",  # builds the images, too
     "runc",
     "netavark",  # podman's network of the pods
     "iptables",  # which it makes with this

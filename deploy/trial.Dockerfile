@@ -1,9 +1,28 @@
 # The whole suite in one container, to be tried: services, a private RabbitMQ, SQLite and files in /data. Never for production: there
-# each service is an image of its own (services/Dockerfile). Built from the repository's root:
+# each service is an image of its own (services/Dockerfile, which says why each step is there). Built from the repository's root:
 # docker build -f deploy/trial.Dockerfile --build-arg REVISION=$(git rev-parse HEAD) -t countersign/trial .
 # docker run --rm -p 127.0.0.1:8000:8000 -v countersign:/data countersign/trial
 ARG PYTHON=python:3.11-slim-bookworm
-FROM ${PYTHON}
+
+FROM ${PYTHON} AS packages
+RUN apt-get update && apt-get install -y --no-install-recommends binutils
+COPY deploy/release/image/packages.sh deploy/release/image/trim.py /build/
+COPY deploy/locks/all.txt /build/lock.txt
+RUN sh /build/packages.sh /build/lock.txt
+
+FROM ${PYTHON} AS trimmed
+COPY deploy/release/image/base.sh deploy/release/image/forget.sh /build/
+RUN groupadd --gid 10001 countersign \
+    && SOURCE_DATE_EPOCH=0 useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin \
+        countersign \
+    && install -d -m 0700 -o 10001 -g 10001 /data \
+    && sh /build/base.sh && rm -r /build
+
+FROM scratch
+COPY --from=trimmed / /
+ENV PATH=/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin LANG=C.UTF-8
+ARG SOURCE_DATE_EPOCH=0
+COPY deploy/release/image/office.sh deploy/release/image/forget.sh /build/
 # As deploy/local.py installs them (RUN_PACKAGES); what it calls poppler-utils is for the demo.
 RUN apt-get update && apt-get install -y --no-install-recommends \
         fonts-crosextra-caladea fonts-crosextra-carlito fonts-liberation \
@@ -11,28 +30,16 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
         libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
         libreoffice-writer \
         rabbitmq-server \
-    && apt-get clean && rm -rf /var/lib/apt/lists/* /usr/share/locale /usr/share/man \
-    && find /usr/share/doc -type f ! -name copyright -delete \
-    && find /usr/share/fonts -type d -exec touch -d @0 {} + && fc-cache --force
-RUN groupadd --gid 10001 countersign \
-    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin countersign \
-    && install -d -m 0700 -o 10001 -g 10001 /data
+    && sh /build/office.sh && rm -r /build
 WORKDIR /app
+COPY --from=packages /venv /venv
 COPY deploy/locks/all.txt lock.txt
-# Of S3's library only what it needs to reach S3 and to get credentials is kept, of that for telephone numbers nothing that says whose they are:
-# 70 MB. What is left must still do its work.
-RUN pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r lock.txt \
-    && cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-    && find botocore/data -mindepth 1 -maxdepth 1 -type d \
-        ! -name s3 ! -name sts ! -name sso ! -name sso-oidc ! -name signin -exec rm -r {} + \
-    && rm -rf phonenumbers/geodata phonenumbers/carrierdata phonenumbers/tzdata \
-    && python -c 'from boto3 import client; [client(name, region_name="eu-west-1") for name in ("s3", "sts", "sso", "sso-oidc")]'
 COPY LICENSE NOTICE pyproject.toml ./
 COPY contracts contracts
 COPY services services
 COPY docs docs
 COPY deploy deploy
-RUN python -m compileall -q contracts services deploy
+RUN PYTHONHASHSEED=0 python -B -m compileall -q -f --invalidation-mode unchecked-hash contracts services deploy
 USER 10001:10001
 # The providers to be tried have pages at addresses that are reached inside the container only.
 ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no

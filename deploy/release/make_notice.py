@@ -133,21 +133,25 @@ def locked(lock: str) -> list[Package]:
 
 def debian_packages(service: str) -> list[str]:
     """Return what the service's image installs, by name."""
-    text = dockerfile_of(service)
+    text = "".join(stage for stage in _stages(service) if f" AS base-{service}\n" in stage)
     calls = re.findall(r"apt-get install -y --no-install-recommends((?:[ \\\n]+[a-z0-9][a-z0-9.+-]*)+)", text)
     return sorted(name for call in calls for name in call.replace("\\", " ").split())
 
 
 def services() -> list[str]:
     """Those that have an image, by name."""
-    return sorted(re.findall(r"^FROM base AS base-(\w+)$", DOCKERFILE.read_text(), re.MULTILINE))
+    return sorted(re.findall(r"^FROM \w+ AS base-(\w+)$", DOCKERFILE.read_text(), re.MULTILINE))
 
 
 def dockerfile_of(service: str) -> str:
-    """Return what the service's image is built of: the first stage of the Dockerfile, its own, the last."""
-    _, first, *others, last = re.split(r"^(?=FROM )", DOCKERFILE.read_text(), flags=re.MULTILINE)
-    (own,) = [stage for stage in others if stage.startswith(f"FROM base AS base-{service}\n")]
-    return (first + own + last).replace("${SERVICE}", service)
+    """Return what the service's image is built of: the stages of the Dockerfile that all have, and its own."""
+    return "".join(_stages(service)).replace("${SERVICE}", service)
+
+
+def _stages(service: str) -> list[str]:
+    stages = re.split(r"^(?=FROM )", DOCKERFILE.read_text(), flags=re.MULTILINE)[1:]
+    own = [re.match(r"FROM \w+ AS base-(\w+)\n", stage) for stage in stages]
+    return [stage for stage, named in zip(stages, own, strict=True) if named is None or named[1] == service]
 
 
 def licences(installed: Distribution) -> list[str]:

@@ -4,7 +4,7 @@
 
 `make notice` calls it. They go into `dist/` and are not kept in the repository, where the locks say the same in another form.
 The same locks and the same `SOURCE_DATE_EPOCH` (seconds; now, when it is not set) give the same bytes. They name what we ask
-for; what a built image holds of Debian and of the base image is for a scanner of images to tell.
+for; what a built image holds, `make_images` writes beside it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""buildah and podman with a storage of their own: images, pods and networks of a test never meet those of the operator.
+"""podman with a storage of its own: images, pods and networks of a test never meet those of the operator.
 
 Everything lies in one folder outside the checkout (``FOLDER``) and may be deleted whenever nothing runs: the next run makes it
 anew. It holds the images of one run and their layers, about 4 GB, not one set per run.
@@ -14,7 +14,7 @@ from typing import Any
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "countersign" / "deployed"
 RUN_FOLDER = Path("/run/countersign-deployed")
 """State of what runs now, on a file system that is empty after a restart of the machine."""
-PROGRAMS = ("buildah", "podman", "runc", "debootstrap", "pdfsig", "git", "ip")
+PROGRAMS = ("podman", "runc", "debootstrap", "pdfsig", "git", "ip")
 
 _CONTAINERS_CONF = f"""\
 [containers]
@@ -47,11 +47,11 @@ class Unable(Exception):
 
 
 class EngineFailed(Exception):
-    """A command of buildah or podman failed; the message ends with what it said."""
+    """A command of podman failed; the message ends with what it said."""
 
 
 def prepare() -> None:
-    """Write the configuration of buildah and podman, and run one command of each.
+    """Write podman's configuration, and run one command.
 
     Raises ``Unable`` naming what is missing.
     """
@@ -64,11 +64,10 @@ def prepare() -> None:
     (FOLDER / "containers.conf").write_text(_CONTAINERS_CONF)
     driver = "overlay" if _can_overlay() else "vfs"
     (FOLDER / "storage.conf").write_text(_STORAGE_CONF.format(driver=driver, folder=FOLDER, run=RUN_FOLDER))
-    for program in ("buildah", "podman"):
-        try:
-            run(program, "images", "--quiet")
-        except EngineFailed as failed:
-            raise Unable(f"{program} does not work here: {failed}") from failed
+    try:
+        podman("images", "--quiet")
+    except EngineFailed as failed:
+        raise Unable(f"podman does not work here: {failed}") from failed
 
 
 def _can_overlay() -> bool:

@@ -13,8 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from contracts.runtime.monitoring.build import version
+from deploy.release import make_images
+from deploy.release.make_images import Engine, Recipe
 from deploy.services import SERVICES
-from tests.deployed.engine import FOLDER, EngineFailed, Unable, podman, run
+from tests.deployed.engine import FOLDER, EngineFailed, Unable, environment, podman, run
 
 ROOT = Path(__file__).resolve().parents[2]
 STAND_INS = Path(__file__).parent / "stand_ins"
@@ -23,6 +25,8 @@ BROKER = "docker.io/library/rabbitmq:3.13"
 DATABASE = "docker.io/library/postgres:15"
 CURRENT, BEFORE = version(), "before"
 """Tags of our images: of the working tree, as the manifests name it, and of the commit before."""
+EPOCH = 1_000_000_000
+"""The time of all files in images that are built here."""
 AT_ONCE = 3
 
 
@@ -40,10 +44,13 @@ def provide() -> None:
     began = time.monotonic()
     mounts = machine_mounts()
     _provide_base()
+    # Alone: the others have its first stages from the cache.
+    keep_stage("webhooks", "small", mounts)
+    _build_current("webhooks", mounts)
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # What takes longest comes first.
-        services = sorted(SERVICES, key=lambda service: service != "rendering")
-        builds = [threads.submit(build, service, ROOT, CURRENT, mounts) for service in services]
+        services = sorted({*SERVICES} - {"webhooks"}, key=lambda service: service != "rendering")
+        builds = [threads.submit(_build_current, service, mounts) for service in services]
         builds += [
             threads.submit(_pull_or, stand_in, name, mounts)
             for name, stand_in in ((BROKER, "rabbitmq"), (DATABASE, "postgres"))
@@ -55,32 +62,38 @@ def provide() -> None:
     say(f"all images are there after {time.monotonic() - began:.0f} s")
 
 
+def _build_current(service: str, mounts: list[str]) -> None:
+    keep_stage(service, "packages", mounts)
+    build(service, ROOT, CURRENT, mounts)
+
+
+def keep_stage(service: str, stage: str, mounts: list[str]) -> None:
+    """Give a stage that an image only copies from a name, or it would be cleared away after each run, and built anew in the next."""
+    recipe = make_images.recipe(service, epoch=EPOCH)
+    _build(recipe, image_of(f"{service}-{stage}"), ROOT, mounts, stage=stage)
+
+
 def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
     """One service's image from the Dockerfile in ``context``. In older commits each service has its own."""
-    own = context / "services" / service / "Dockerfile"
-    if own.exists():
-        _bud(image_of(service, tag), own, context, mounts)
-    else:
-        _bud(image_of(service, tag), context / "services" / "Dockerfile", context, mounts, f"SERVICE={service}")
+    own = f"services/{service}/Dockerfile"
+    recipe = Recipe(service, own) if (context / own).exists() else make_images.recipe(service, epoch=_epoch(context))
+    _build(recipe, image_of(service, tag), context, mounts)
 
 
 def build_trial() -> str:
     """The image for trying, of the working tree; its name."""
     mounts = machine_mounts()
     _provide_base()
+    keep_stage("trial", "packages", mounts)
     name = image_of("trial")
-    _bud(name, ROOT / "deploy" / "trial.Dockerfile", ROOT, mounts)
+    _build(make_images.recipe("trial", epoch=EPOCH), name, ROOT, mounts)
     return name
 
 
 def build_commit(service: str, commit: str) -> None:
     """The service's image as ``commit`` describes it, with the tag ``BEFORE``."""
-    with tempfile.TemporaryDirectory(prefix="countersign-before-") as folder:
-        # Modes as in a checkout: with others, no layer would be taken from the cache.
-        command = ["git", "-c", "tar.umask=0022", "archive", commit]
-        archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
-        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-        build(service, Path(folder), BEFORE, machine_mounts())
+    with make_images.exported(commit, ROOT) as context:
+        build(service, context, BEFORE, machine_mounts())
 
 
 def commit_before(service: str) -> str:
@@ -89,7 +102,13 @@ def commit_before(service: str) -> str:
 
     Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
     """
-    paths = ["contracts", "services/Dockerfile", f"services/{service}", f"deploy/locks/{service}.txt"]
+    paths = [
+        "contracts",
+        "services/Dockerfile",
+        "deploy/release/image",
+        f"services/{service}",
+        f"deploy/locks/{service}.txt",
+    ]
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -113,16 +132,23 @@ def has(commit: str, path: str) -> bool:
     return found.returncode == 0
 
 
-def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str], *arguments: str) -> None:
+def build_options(mounts: list[str]) -> list[str]:
+    """What builds need here: the machine's own network, which a proxy may need, and no namespaces."""
+    options = ["--isolation=chroot", "--network=host", "--pull-never"]
+    return options + [f"--volume={mount}" for mount in mounts]
+
+
+def _build(recipe: Recipe, name: str, context: Path, mounts: list[str], *, stage: str = "") -> None:
     began = time.monotonic()
-    # No namespaces while building, and the machine's own network: what is built may need a proxy that only that reaches.
-    flags = ["--isolation", "chroot", "--network", "host", "--layers", "--pull-never"]
-    for mount in mounts:
-        flags += ["--volume", mount]
-    for argument in arguments:
-        flags += ["--build-arg", argument]
-    run("buildah", "bud", *flags, "--file", dockerfile, "--tag", name, context, within=1200)
+    engine = Engine("podman", ("--layers", *build_options(mounts)), environment=environment(), within=1200)
+    engine.build(recipe, context, name, cached=True, stage=stage)
     say(f"built {name} in {time.monotonic() - began:.0f} s")
+
+
+def _epoch(context: Path) -> int | None:
+    """The same time for all, so that layers are taken from the cache; none where a commit's Dockerfile knows of no such time:
+    its compiled files are good only as long as their sources have the time that they had."""
+    return EPOCH if "SOURCE_DATE_EPOCH" in (context / "services" / "Dockerfile").read_text() else None
 
 
 def machine_mounts() -> list[str]:
@@ -197,7 +223,7 @@ def _pull_or(stand_in: str, name: str, mounts: list[str]) -> None:
     if not stamp.exists() and _pulled(name):
         return
     say(f"{name} cannot be pulled here: Debian's package stands in for it")
-    _bud(name, folder / "Dockerfile", folder, mounts)
+    _build(Recipe(stand_in, "Dockerfile"), name, folder, mounts)
     stamp.write_text(made_of)
 
 

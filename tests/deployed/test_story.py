@@ -1,5 +1,6 @@
 """The deployed form, from its start through what happens to it: one story on one deployment, in this order."""
 
+import base64
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.deployed.traffic import (
     check_nothing_lost,
     is_ours,
 )
+from tests.support.files.docx_files import docx, paragraph, table
+from tests.support.material.outcomes import pdf_text
 from tests.support.rendering.sealing import pdfsig
 
 
@@ -74,6 +77,15 @@ def test_an_agreement_is_carried_through(deployment: Deployment, tmp_path: Path)
         said = pdfsig(deployment.client.download(url), tmp_path)
         assert "Signature is Valid" in said, said
         assert "Total document signed" in said, said
+
+
+def test_a_word_document_becomes_a_template(deployment: Deployment) -> None:
+    """Of LibreOffice the image holds only what converting takes."""
+    file = docx(paragraph("Lease of a flat"), paragraph("{{City;type=text}}"), table(["Room", "Size"], ["Hall", "4.5"]))
+    document = {"name": "lease.docx", "file": base64.b64encode(file).decode()}
+    template = deployment.client.api("POST", "/templates/docx", {"name": "Lease", "documents": [document]})
+    assert [field["name"] for field in template["fields"]] == ["City"]
+    assert "Lease of a flat" in pdf_text(deployment.client.download(template["documents"][0]["url"]))
 
 
 def check_after(deployment: Deployment, load: Load) -> None:

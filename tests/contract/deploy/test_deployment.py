@@ -33,6 +33,8 @@ FOR_THE_IMAGE = {
     "PYTHONUNBUFFERED",
     "XDG_CACHE_HOME",
     "COUNTERSIGN_REVISION",
+    "PATH",
+    "LANG",
 }
 PARTS = ("containers", "initContainers", "volumes", "topologySpreadConstraints")
 """Of a pod's specification, what differs from service to service."""
@@ -409,7 +411,8 @@ def test_compose_publishes_the_gateway_on_this_machine_only(composed: dict[str, 
 def test_images_are_locked_and_run_as_nobody(service: str) -> None:
     text = dockerfile_of(service)
     assert f"deploy/locks/{service}.txt" in text
-    assert "--require-hashes" in text
+    assert "RUN sh /build/packages.sh /build/lock.txt\n" in text
+    assert "--require-hashes" in (ROOT / "deploy/release/image/packages.sh").read_text()
     assert text.count("\nUSER ") == text.count("\nUSER 10001:10001\n") == 1
     assert text.rindex("\nRUN ") < text.index("\nUSER ")
     said = dict(pair.split("=", 1) for line in re.findall(r"^ENV (.*)$", text, re.MULTILINE) for pair in line.split())
@@ -418,10 +421,16 @@ def test_images_are_locked_and_run_as_nobody(service: str) -> None:
     assert (said["COUNTERSIGN_REVISION"], "ARG REVISION=unknown\n" in text) == ("${REVISION}", True)
     assert "org.opencontainers.image.revision=${REVISION}" in text
     assert re.findall("^ENTRYPOINT (.*)$", text, re.MULTILINE) == [f'["python", "-m", "services.{service}"]']
-    copied = {path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()}
+    copied = {path for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for path in line.split()}
+    assert set(re.findall(r"^COPY --from=(\S+) (\S+) ", text, re.MULTILINE)) == {
+        ("small", "/"),
+        ("trimmed", "/"),
+        ("packages", "/venv"),
+    }
     sources = {"contracts", "services/__init__.py", f"services/{service}"}
     sources |= {"docs"} if service == "gateway" else set()  # its guides: docs/*.md, as .dockerignore says
-    assert copied == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", "pyproject.toml", *sources}
+    programs = {path for path in copied if path.startswith("deploy/release/image/")}
+    assert copied - programs == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", "pyproject.toml", *sources}
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     let_in = {line[1:].removesuffix("/*.md") for line in ignored if line.startswith("!")}
     assert all(any(path == one or path.startswith(f"{one}/") for one in let_in) for path in copied)

@@ -1,8 +1,6 @@
 """The bills of materials hold what the locks hold, and the standard's own schema finds nothing wrong with them."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -11,6 +9,8 @@ import pytest
 
 from deploy.release.make_notice import bundled_fonts, debian_packages, locked, services
 from deploy.release.make_sbom import bill
+from tests.support.judges.operations import bills
+from tests.support.judges.operations.bills import faults
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,15 +34,7 @@ def made_of(lock: str) -> str:
 
 def packages(made: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     """By name; ``kind`` is that of the package URL."""
-    return {one["name"]: one for one in made["components"] if one["purl"].startswith(f"pkg:{kind}/")}
-
-
-def faults(*bills: str) -> list[str | None]:
-    """What the schema of the standard finds wrong with each."""
-    command = [sys.executable, "-m", "tests.support.judges.operations.bill_judge"]
-    done = subprocess.run(command, input=json.dumps(bills), stdout=subprocess.PIPE, text=True, check=True)
-    found: list[str | None] = json.loads(done.stdout)
-    return found
+    return {one["name"]: one for one in bills.packages(made, kind)}
 
 
 def test_the_schema_of_the_standard_accepts_them() -> None:
