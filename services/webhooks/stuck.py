@@ -1,5 +1,5 @@
-"""What an operator may give up of what is to be delivered (see ``contracts.runtime.operations.operating``), and what of it waits for a
-receiver."""
+"""What an operator may give up of what is to be delivered (see ``contracts.runtime.operations.operating``), and what of it
+waits for a receiver."""
 
 from collections.abc import Callable
 from datetime import datetime
