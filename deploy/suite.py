@@ -522,7 +522,9 @@ def announce(suite: Suite, seconds: float) -> None:
         print(
             f"API key of the first admin, printed this once (kept in {suite.var_dir / ADMIN_KEY_FILE}): {suite.api_key}"
         )
-    header = json.dumps("X-Auth-Token: $(cat " + str(suite.var_dir / ADMIN_KEY_FILE) + ")")
+    kept = suite.var_dir / ADMIN_KEY_FILE
+    where = "$ADMIN_API_KEY" if suite.settings.get("ADMIN_API_KEY") else f"$(cat {kept})"
+    header = json.dumps(f"X-Auth-Token: {where}")
     print(f"Try: curl -H {header} {suite.base_url}/api/user")
     print("Ctrl-C stops it.", flush=True)
 

@@ -111,6 +111,10 @@ LEFT_OUT = [
     Fault("{{A;type=date;default=soon}}", "the default “soon” must be a date as YYYY-MM-DD", "As its `format`, or so."),
     Fault("{{A;pattern=" + "x" * 257 + "}}", "“pattern” must not be longer than 256 characters", "Shorten it."),
     Fault("{{A;title=" + "x" * 2001 + "}}", "“title” must not be longer than 2,000 characters", "Shorten it."),
+    Fault(
+        "{{A;formula=" + "x" * 5001 + "}}", "“formula” must not be longer than 5,000 characters",
+        "As in JSON: [formulas.md](formulas.md).",
+    ),
     Fault("{{A;type=radio;option=" + "x" * 256 + "}}", "“option” must not be longer than 255 characters", "Shorten it."),
     Fault(
         "{{A;type=select;options=" + ",".join(map(str, range(501))) + "}}", "“options” must not have more than 500 entries",

@@ -131,7 +131,7 @@ def create_key(
 def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, now: datetime) -> dict[str, Any]:
     """Rename a key, or take rights away from it."""
     user, _ = _locked(session, user_id)
-    row = _key(session, user, key_id)
+    row = key_rows.one_of_user(session, user, key_id)
     before = key_rows.rights(row)
     after = change.rights(before)
     if after.expires_at != before.expires_at:
@@ -146,10 +146,16 @@ def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, n
     return key_rows.shown(row)
 
 
+def locked_key(session: Session, user_id: int, key_id: str) -> dict[str, Any]:
+    """Return a key as the API shows it; nobody else changes it until the transaction ends."""
+    user, _ = _locked(session, user_id)
+    return key_rows.shown(key_rows.one_of_user(session, user, key_id))
+
+
 def remove_key(session: Session, user_id: int, key_id: str, now: datetime) -> dict[str, Any]:
     """The key finds nobody from the moment of the commit. The key as it was."""
     user, _ = _locked(session, user_id)
-    row = _key(session, user, key_id)
+    row = key_rows.one_of_user(session, user, key_id)
     _check_one_is_left(session, row, None)
     shown = key_rows.shown(row)
     if key_rows.is_first(row):
@@ -284,13 +290,6 @@ def _rights_now(session: Session, by: CallersKey | None, now: datetime) -> Right
     if known is None or known.rights.expired(now):
         raise domain.not_authenticated()
     return known.rights
-
-
-def _key(session: Session, user: User, key_id: str) -> ApiKeyRow:
-    for row in key_rows.of_user(session, user):
-        if row.id == key_id:
-            return row
-    raise not_found("Key")
 
 
 def _check_one_is_left(session: Session, row: ApiKeyRow, after: Rights | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.errors import not_found
 from contracts.runtime.data.database import for_update, insert_into
 from contracts.types import Role, iso
 from services.gateway.accounts import keys
@@ -44,6 +45,14 @@ def of_user(session: Session, user: User) -> list[ApiKeyRow]:
     if not first and keys.is_key(user.api_key_hash):
         first = [_first_row(user, created_at=None)]
     return [*first, *(row for row in rows if not is_first(row))]
+
+
+def one_of_user(session: Session, user: User, key_id: str) -> ApiKeyRow:
+    """A good key of a user. Raises ServiceError("not_found")."""
+    for row in of_user(session, user):
+        if row.id == key_id:
+            return row
+    raise not_found("Key")
 
 
 def shown(row: ApiKeyRow) -> dict[str, Any]:

@@ -63,6 +63,11 @@ def user_keys(session: Session, user_id: int) -> list[dict[str, Any]]:
     return [key_rows.shown(row) for row in key_rows.of_user(session, _active(session, user_id))]
 
 
+def user_key(session: Session, user_id: int, key_id: str) -> dict[str, Any]:
+    """An API key of an active user; ServiceError when there is none."""
+    return key_rows.shown(key_rows.one_of_user(session, _active(session, user_id), key_id))
+
+
 @dataclass(frozen=True)
 class KnownKey:
     """An API key that was found: whose it is, and what it may do. ``id`` is what its row is called by, None where it has none.

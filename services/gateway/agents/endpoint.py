@@ -15,6 +15,7 @@ import orjson
 from contracts.errors import ServiceError, not_found
 from contracts.types import Agent
 from services.gateway.accounts.auth import Authenticator, address, api_key_of
+from services.gateway.agents import messages
 from services.gateway.agents.operations import CALLER, Caller
 from services.gateway.agents.sending import Sending
 from services.gateway.agents.sessions import Sessions, named
@@ -23,7 +24,7 @@ from services.gateway.http import errors
 from services.gateway.http.client_address import Network
 from services.gateway.http.edge import METHODS_OF_AGENTS
 from services.gateway.http.exchange import exchange_of
-from services.gateway.http.openapi.validation import read_body
+from services.gateway.http.openapi.validation import LARGE, read_body
 from services.gateway.pages.answering.pace import Pace
 from services.gateway.settings import MEGABYTE
 
@@ -63,7 +64,12 @@ class Endpoint:
             if not _is_json(scope):
                 raise ServiceError("unsupported_media_type", "Send the message as application/json.")
             body = await read_body(receive)
-            agent, begins = self._introduced(scope, body, key.id)
+            try:
+                message = await self._read(body)
+            except ServiceError as error:
+                await _send_json(send, 400, orjson.dumps(messages.error_object(error)))
+                return
+            agent, begins = self._introduced(scope, message, key.id)
         except ServiceError as error:
             await _refuse(send, error, exchange.request_id)
             return
@@ -81,10 +87,14 @@ class Endpoint:
         if any(origin not in self._origins for origin in origins):
             raise ServiceError("forbidden", "Requests from this origin are not answered.")
 
-    def _introduced(self, scope: Any, body: bytes, key_id: str) -> tuple[Agent, bool]:
+    async def _read(self, body: bytes) -> dict[str, Any]:
+        if len(body) > LARGE:
+            return await self._work.context.in_thread(messages.read, body)
+        return messages.read(body)
+
+    def _introduced(self, scope: Any, message: dict[str, Any], key_id: str) -> tuple[Agent, bool]:
         """Return which agent calls, and whether it begins a session by that. Raises ServiceError("not_found") for a session
         that is none of this key, whereupon a client begins another one."""
-        message = _message(body)
         version = _header(scope, VERSION)
         if message.get("method") == "initialize":
             return named(_within(message, "params").get("clientInfo"), key_id), True
@@ -130,15 +140,6 @@ def _header(scope: Any, wanted: bytes) -> str | None:
     return None if found is None else found.decode("latin-1")
 
 
-def _message(body: bytes) -> dict[str, Any]:
-    """Return the message; an empty one for what the protocol will refuse."""
-    try:
-        found = orjson.loads(body)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _within(message: dict[str, Any], key: str) -> dict[str, Any]:
     found = message.get(key)
     return found if isinstance(found, dict) else {}
@@ -165,9 +166,13 @@ def _with_session(send: Any, session_id: bytes) -> Any:
 
 async def _refuse(send: Any, error: ServiceError, request_id: str) -> None:
     status, more, body = errors.answer(error, request_id)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
+    headers = [(name.lower().encode(), value.encode()) for name, value in more.items()]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="Countersign"'))
+    await _send_json(send, status, body, headers)
+
+
+async def _send_json(send: Any, status: int, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

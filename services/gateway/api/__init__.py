@@ -34,6 +34,8 @@ IF_UNCHANGED = {
     "webhooks.remove": "webhooks.get",
     "users.update": "users.get",
     "users.remove": "users.get",
+    "keys.update": "keys.get",
+    "keys.remove": "keys.get",
     "account.update": "account.get",
 }
 """Operations that take ``If-Match``, with the one that answers the record and its entity tag."""

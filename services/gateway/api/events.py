@@ -1,13 +1,14 @@
 """Polling of events (specification 6.3), and all of them as one feed: by pages, or as a stream."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import orjson
 
-from contracts.errors import ServiceError
+from contracts.errors import ServiceError, invalid
 from contracts.rpc import webhooks as rpc
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext, actor
@@ -49,8 +50,25 @@ async def feed(context: GatewayContext, exchange: Exchange) -> Any:
     seconds = min(chosen.pop("wait"), max(0.0, context.settings.drain_seconds - 5))
     kinds = [kind.strip() for kind in chosen.pop("kinds", "").split(",")]
     chosen["kinds"] = [kind for kind in kinds if kind]
-    if (last := chosen.pop("Last-Event-ID", None)) is not None:
-        chosen["after"] = last
+    if (last := chosen.pop("Last-Event-ID", None)) is None:
+        return await _feed(context, exchange, chosen, seconds)
+    with _of_header():
+        return await _feed(context, exchange, {**chosen, "after": last}, seconds)
+
+
+@contextmanager
+def _of_header() -> Iterator[None]:
+    """Say of refusals of ``after`` that they are about ``Last-Event-ID``, which is what was sent."""
+    try:
+        yield
+    except ServiceError as error:
+        for detail in error.details:
+            if detail.get("field") == "after":
+                raise invalid(f"Last-Event-ID {detail['reason']}", "Last-Event-ID", detail["reason"]) from error
+        raise
+
+
+async def _feed(context: GatewayContext, exchange: Exchange, chosen: dict[str, Any], seconds: float) -> Any:
     if _wants_stream(exchange):
         return await _stream(context, exchange, {**chosen, "limit": PAGE_OF_STREAM})
     clock = asyncio.get_running_loop().time

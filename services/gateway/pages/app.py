@@ -28,6 +28,7 @@ from services.gateway.pages.ops import page as ops
 from services.gateway.pages.signing import confirmation, copies, drawing, handing, identity, phone, ways
 from services.gateway.pages.signing import page as signing_page
 from services.gateway.pages.texts import for_reader, offered
+from services.gateway.reference import guides
 
 log = observe.logger(__name__)
 
@@ -154,6 +155,7 @@ def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) 
     def welcome() -> str:
         return flask.render_template(
             "welcome.html",
+            has_guides=bool(guides.names()),
             has_mail_page=mail.is_there(context.settings),
             providers=mail.local_providers(context.settings),
         )

@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, not_found
 from contracts.runtime.data.database import for_update
-from services.gateway.accounts import key_rows
+from contracts.types import Actor
+from services.gateway.accounts import key_rows, queries
 from services.gateway.models import PreparedRow, User
-from services.gateway.prepared.rules import NOUN
+from services.gateway.prepared.rules import NOUN, check_preparing
 
 LASTS = timedelta(hours=24)
 """For which a link can be confirmed."""
@@ -53,16 +54,21 @@ def find(session: Session, row_id: str) -> PreparedRow:
     return row
 
 
-def claim(session: Session, row_id: str, sender: bytes, now: datetime) -> PreparedRow:
-    """Note that it is to be sent in the name of ``sender``; the first one counts. Raises ServiceError when it is not to be sent
-    any more: it has ended, it was not confirmed in time, or the agent's key or its user is no longer good."""
+def claim(
+    session: Session, row_id: str, sender: bytes, now: datetime, checked: Actor | None = None
+) -> PreparedRow | None:
+    """Note that it is to be sent in the name of ``sender``; the first one counts. ``checked`` is the ``preparer`` as they were
+    when it was asked what their key reaches; None when they are others by now, and nothing is noted. Raises ServiceError when
+    it is not to be sent any more: it has ended, it was not confirmed in time, or the agent's key or its user is no longer
+    good."""
     row = _locked(session, row_id)
     if row.submission_id is None:
         check_open(row, now)
         if row.confirmed_at is None:
             if not sender:
                 raise ServiceError("conflict", "This submission has not been confirmed.")
-            require_key(session, row, now)
+            if preparer(session, row, now) != checked:
+                return None
             row.confirmed_at, row.sender = now, sender
     session.flush()
     session.expunge(row)
@@ -83,13 +89,20 @@ def ended(why: str) -> ServiceError:
     return ServiceError("conflict", _ENDS[why])
 
 
-def require_key(session: Session, row: PreparedRow, now: datetime) -> None:
-    """Raises ServiceError("conflict") when the key that it was prepared with is deleted, expired, or of a user who is archived:
-    whoever takes an agent's key away does not want what it has left behind."""
+def preparer(session: Session, row: PreparedRow, now: datetime) -> Actor:
+    """Return whom it was prepared for, with what their key reaches now. Raises ServiceError("conflict") when the key that it
+    was prepared with is deleted, expired, of a user who is archived, or could not prepare anything any more: whoever takes
+    an agent's key or its rights away does not want what it has left behind."""
     user = session.get(User, row.user_id)
     keys = key_rows.of_user(session, user) if user is not None and user.archived_at is None else []
-    if not any(key.id == row.key_id and not key_rows.rights(key).expired(now) for key in keys):
+    rights = next((key_rows.rights(key) for key in keys if key.id == row.key_id), None)
+    if user is None or rights is None or rights.expired(now):
         raise ServiceError("conflict", "The key that this submission was prepared with is no longer good.")
+    actor = queries.as_actor(user.id, user.role, user.email, user.first_name, user.last_name)
+    check_preparing(actor.role, rights)
+    folders = None if rights.folders is None else list(rights.folders)
+    limits = {"key_id": row.key_id, "may_act": False, "test": rights.test, "folders": folders}
+    return actor.model_copy(update=limits)
 
 
 def finish(session: Session, row_id: str, submission_id: int, content: bytes) -> None:

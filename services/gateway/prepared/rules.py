@@ -3,7 +3,7 @@
 from contracts.errors import ServiceError, not_found
 from contracts.types import Actor, Role
 from services.gateway import rights
-from services.gateway.rights import CallersKey, Scope
+from services.gateway.rights import CallersKey, Rights, Scope
 
 NOUN = "Prepared submission"
 
@@ -12,6 +12,17 @@ def sends_itself(key: CallersKey) -> bool:
     """Tell whether an agent with this key sends without being confirmed. A first key has every scope without anybody having
     chosen so: whoever wants an agent to send makes a key for it."""
     return Scope.AGENT_SEND in key.rights.scopes and not key.first
+
+
+def check_preparing(role: Role, rights: Rights) -> None:
+    """Raises ServiceError("conflict") unless a key could prepare a submission now, as it could when it did."""
+    if role is Role.VIEWER or Scope.READ not in rights.scopes:
+        raise narrowed()
+
+
+def narrowed() -> ServiceError:
+    """Return the refusal of what was prepared with a key that has had its rights taken away since."""
+    return ServiceError("conflict", "The key that this submission was prepared with may not prepare it any more.")
 
 
 def check_confirming(actor: Actor, key: CallersKey, *, prepared_for: int, prepared_with: str, in_test: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from contracts.errors import ServiceError, not_found
-from contracts.rpc import Rpc
+from contracts.rpc import Rpc, templates
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
@@ -25,7 +25,7 @@ from contracts.types import Account, Actor, Agent
 from services.gateway.accounts.keys import KeyRing
 from services.gateway.models import PreparedRow
 from services.gateway.prepared import rows
-from services.gateway.prepared.rules import NOUN
+from services.gateway.prepared.rules import NOUN, narrowed
 
 log = observe.logger(__name__)
 
@@ -84,10 +84,26 @@ class Prepared:
         return rpc.CreateSubmission.model_validate_json(self.keys.open_answer(row.content, row.request_id))
 
     def send(self, row: PreparedRow, actor: Actor) -> int:
-        """Send it in the name of ``actor``, unless it is sent already, and return the submission's id."""
+        """Send it in the name of ``actor``, unless it is sent already, and return the submission's id. Raises
+        ServiceError("conflict") when the key that it was prepared with could not prepare it any more."""
         sender = actor.model_copy(update={"agent": Agent.model_validate(row.agent), "may_act": False})
         sealed = self.keys.seal_answer(sender.model_dump_json().encode(), row.request_id)
-        return self._sent(self.database.write(rows.claim, row.id, sealed, now()))
+        claimed = None
+        while claimed is None:  # again where the key was changed between the two
+            found = self.database.read(rows.find, row.id)
+            checked = self.check_preparer(found) if rows.state(found, now()) is rows.State.WAITING else None
+            claimed = self.database.write(rows.claim, row.id, sealed, now(), checked)
+        return self._sent(claimed)
+
+    def check_preparer(self, row: PreparedRow) -> Actor:
+        """Return whom it was prepared for, if their key could prepare it now. Raises ServiceError("conflict")."""
+        preparer = self.database.read(rows.preparer, row, now())
+        question = templates.GetTemplate(actor=preparer, id=self.command(row).template_id)
+        try:
+            self.call(templates.GET, question)
+        except ServiceError as error:
+            raise narrowed() if error.code == "not_found" else error from None
+        return preparer
 
     def refuse(self, row: PreparedRow) -> None:
         """Have it sent by nobody any more. Raises ServiceError("conflict") when somebody has confirmed it."""
@@ -105,7 +121,8 @@ class Prepared:
         """Send what was confirmed so long ago, in a process that did not live to send it."""
         for one in self.database.read(rows.confirmed_unsent, now() - left_behind):
             try:
-                self._sent(self.database.write(rows.claim, one, b"", now()))
+                if (claimed := self.database.write(rows.claim, one, b"", now())) is not None:
+                    self._sent(claimed)
             except ServiceError as error:
                 log.warning("prepared.not_sent", id=one[:8], reason=error.message)
 

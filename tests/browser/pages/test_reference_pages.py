@@ -42,3 +42,25 @@ def test_a_reader_finds_a_call_and_its_sample(open_page: OpenPage) -> None:
     expect(page.get_by_role("heading", name="Change a submitter")).to_be_in_viewport()
     page.get_by_role("link", name="Markdown").click()
     expect(page.locator("body")).to_contain_text("## List submitters")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_developer_finds_them_from_the_first_page(open_page: OpenPage, size: dict[str, int]) -> None:
+    page = open_page("/", size)
+    links = page.get_by_role("navigation", name="API").get_by_role("link")
+    expect(links).to_have_text(["Reference", "Guides", "llms.txt"])
+    for number, (address, read) in enumerate(
+        (("/reference", "Countersign API"), ("/guides", "Guides"), ("/llms.txt", "# Countersign"))
+    ):
+        links.nth(number).click()
+        expect(page).to_have_url(re.compile(f"{address}$"))
+        expect(page.locator("body")).to_contain_text(read)
+        page.go_back()
+    for tag in ("de", "ar", "zh-Hans"):
+        page.locator("#language").select_option(tag)
+        expect(page.locator("html")).to_have_attribute("lang", tag)
+        expect(links).to_have_count(3)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+            assert [*axe(page), *looks(page)] == [], f"{tag} {scheme}"

@@ -70,6 +70,15 @@ def test_where_they_cannot_be_called_it_says_so(
     assert without.providers_out_of_reach() is None
 
 
+def test_the_first_call_that_is_shown_has_the_key_that_there_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has chosen the key is not sent to a file that is not there."""
+    for own, said in (({}, f"$(cat {tmp_path}/admin-api-key)"), ({"ADMIN_API_KEY": "k" * 32}, "$ADMIN_API_KEY")):
+        announce(Suite(tmp_path, environment={**NO_BROKER, **own}), 1.0)
+        assert f'curl -H "X-Auth-Token: {said}"' in capfd.readouterr().out
+
+
 def test_one_that_cannot_start_ends_nothing_else(suite: Suite, capfd: pytest.CaptureFixture[str]) -> None:
     port = urlsplit(suite.provider_urls()[STAMP_ISSUER]).port
     for program in suite.programs.values():

@@ -6,6 +6,7 @@ import re
 from contracts.fields.formulas import grammar
 from docs.programs import make_formulas
 from services.gateway.http.openapi import specification
+from services.rendering.jobs.tags.grammar import LONGEST_TAG
 
 
 def test_the_tables_are_those_of_the_code() -> None:
@@ -26,6 +27,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     page = make_formulas.PAGE.read_text()
     said = f"{grammar.LONGEST_FORMULA:,} characters, {grammar.MOST_PARTS} parts and {grammar.DEEPEST} levels"
     assert said in page
+    assert f"tags\nof documents, which have {LONGEST_TAG:,} characters at most" in page
     preferences = specification.document()["components"]["schemas"]["FieldPreferences"]["properties"]
     assert preferences["formula"]["maxLength"] == grammar.LONGEST_FORMULA
     assert grammar.parse(preferences["formula"]["example"])

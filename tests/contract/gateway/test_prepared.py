@@ -1,7 +1,8 @@
 """What agents have prepared, on both databases: kept sealed, sent under one id however often, forgotten."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.errors import ServiceError
+from contracts.errors import ServiceError, not_found
+from contracts.rpc import templates
 from contracts.rpc.submissions.api import CreateSubmission, NewSubmitter
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
@@ -19,19 +21,27 @@ from services.gateway.accounts.keys import KeyRing, id_of
 from services.gateway.models import PreparedRow
 from services.gateway.prepared import people, rows
 from services.gateway.prepared.sending import Kept, Prepared
+from services.gateway.rights import Rights, Scope
 from tests.support.services.migrated import migrated
 
 KEY = "the-first-admin-s-key"
+FURTHER = "another-key-of-the-admin-s"
 
 
 class Service:
-    """Answers as the service of the submissions does: the same to the same ``request_id``. ``refusals`` come first."""
+    """Answers as the service of the submissions does: the same to the same ``request_id``. ``refusals`` come first. Of templates
+    there is the one for every actor for whom ``reaches`` says so."""
 
     def __init__(self) -> None:
         self.asked: list[CreateSubmission] = []
         self.refusals: list[ServiceError] = []
+        self.reaches: Callable[[Actor], bool] = lambda _: True
 
-    def __call__(self, _rpc: Any, request: Any) -> Any:
+    def __call__(self, rpc: Any, request: Any) -> Any:
+        if rpc is templates.GET:
+            if not self.reaches(request.actor):
+                raise not_found("Template")
+            return None
         self.asked.append(request)
         if self.refusals:
             raise self.refusals.pop(0)
@@ -136,6 +146,66 @@ def test_it_ends(prepared: Prepared, service: Service) -> None:
     for token in (kept.token, "", "x" * 1000, "\udcff"):
         with pytest.raises(ServiceError, match="Prepared submission not found"):
             prepared.find(token)
+
+
+def _as_viewer(prepared: Prepared) -> None:
+    prepared.database.write(
+        commands.create_user, commands.NewUser("b@example.com"), "hash", prepared.keys.seal("x"), now()
+    )
+    prepared.database.write(commands.update_user, 1, {"role": "viewer"}, now())
+
+
+def _without_scope(prepared: Prepared) -> None:
+    _limited(prepared, lambda before: replace(before, scopes=frozenset({Scope.SEND})))
+
+
+def _into_folders(prepared: Prepared) -> None:
+    _limited(prepared, lambda before: replace(before, folders=("HR",)))
+
+
+def _limited(prepared: Prepared, rights: Callable[[Rights], Rights]) -> None:
+    change = commands.KeyChange(rights=rights)
+    prepared.database.write(commands.update_key, 1, id_of(prepared.keys.hash(FURTHER)), change, now())
+
+
+@pytest.mark.parametrize("narrow", [_as_viewer, _without_scope, _into_folders])
+def test_a_key_that_was_narrowed_has_left_nothing_behind_to_be_confirmed(
+    prepared: Prepared, service: Service, narrow: Callable[[Prepared], None]
+) -> None:
+    """Also where it is narrowed between the moment when it is asked what the key reaches and that when it is noted who
+    confirms."""
+    further = prepared.keys.hash(FURTHER)
+    rights = Rights(frozenset({Scope.READ, Scope.SEND}))
+    prepared.database.write(commands.create_key, 1, further, "agent", rights, now())
+    kept = keep(prepared)
+    change(prepared, key_id=id_of(further))
+    row, waited = prepared.find(kept.token), iter([True])
+
+    def reaches(one: Actor) -> bool:
+        assert (one.user_id, one.key_id, one.may_act) == (1, id_of(further), False)
+        before = one.folders is None
+        if next(waited, False):
+            narrow(prepared)
+        return before
+
+    service.reaches = reaches
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="may not prepare it any more") as refused:
+            prepared.send(row, actor(prepared))
+        assert refused.value.code == "conflict"
+    assert service.asked == []
+    assert prepared.find(kept.token).confirmed_at is None
+    prepared.refuse(row)
+
+
+def test_what_was_confirmed_in_time_is_sent_whatever_becomes_of_the_key(prepared: Prepared, service: Service) -> None:
+    row = prepared.find(keep(prepared).token)
+    service.refusals = [ServiceError("unavailable", "away")]
+    with pytest.raises(ServiceError, match="away"):
+        prepared.send(row, actor(prepared))
+    _as_viewer(prepared)
+    prepared.resume(timedelta(0))
+    assert prepared.send(row, actor(prepared)) == 100
 
 
 def test_only_so_many_wait(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:

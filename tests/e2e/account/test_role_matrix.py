@@ -96,6 +96,7 @@ MATRIX: dict[str, Row] = {
     "users.api_key": Row(ADMINS),
     "users.rotate_api_key": Row(ADMINS),
     "keys.search": Row(ADMINS),
+    "keys.get": Row(ADMINS),
     "keys.create": Row(ADMINS, lambda _: {"name": "a", "scopes": ["read"]}, 201),
     "keys.update": Row(ADMINS, lambda _: {"name": "b"}),
     "keys.remove": Row(ADMINS),

@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from tests.support.clients import published
+from tests.support.clients.keys import new_key
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.material.outcomes import completed, fetched, mails_to, pdf_signatures, pdf_text
 from tests.support.servers.receiver import Receiver
@@ -129,6 +130,16 @@ def test_a_test_key_changes_nothing_that_live_mode_uses(sqlite_suite: RunningSui
     mine = suite.template(agreement_pdf(), external_id=f"{own_key}-new")
     assert mine["test"] is False, "nothing of test mode is in the way of live mode"
     assert tester.api("GET", f"/templates/{taken['id']}")["external_id"] is None
+    elsewhere = tester.template(agreement_pdf(), external_id=f"{own_key}-far", folder_name="Elsewhere")
+    assert suite.api("GET", "/templates", params={"external_id": f"{own_key}-far"})["data"] == []
+    limited = new_key(suite, "templates", folders=["Leases"])["api_key"]
+    pdf = {
+        "documents": [{"name": "a", "file": base64.b64encode(agreement_pdf()).decode()}],
+        "external_id": f"{own_key}-far",
+    }
+    mine = suite.api("POST", "/templates/pdf", pdf, key=limited)
+    assert (mine["test"], mine["folder_name"]) == (False, "Leases"), "nor of a key that does not reach its folder"
+    assert tester.api("GET", f"/templates/{elsewhere['id']}")["external_id"] is None
     assert suite.api("GET", f"/templates/{real['id']}")["updated_at"] == before
 
 

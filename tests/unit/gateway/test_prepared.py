@@ -7,7 +7,7 @@ from contracts.languages.saying import language_for
 from contracts.types import Actor, Role
 from services.gateway.pages.answering import refusals
 from services.gateway.prepared import rows
-from services.gateway.prepared.rules import check_confirming, sends_itself
+from services.gateway.prepared.rules import check_confirming, check_preparing, sends_itself
 from services.gateway.rights import WHOLE, CallersKey, Rights, Scope
 
 OWNER, OTHER = 7, 8
@@ -73,6 +73,19 @@ def test_who_does_not(who: Actor, shown: CallersKey, code: str, sentence: str) -
         check_confirming(who, shown, prepared_for=OWNER, prepared_with=AGENTS, in_test=False)
     assert refused.value.code == code
     assert code == "not_found" or in_german(refused.value), "a person reads it on the page"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_whose_key_could_prepare(role: Role) -> None:
+    every = key(*Scope).rights
+    if role is not Role.VIEWER:
+        check_preparing(role, every)
+        check_preparing(role, key(Scope.READ).rights)
+    for rights in [every] if role is Role.VIEWER else [key().rights, key(*(set(Scope) - {Scope.READ})).rights]:
+        with pytest.raises(ServiceError, match="may not prepare it any more") as refused:
+            check_preparing(role, rights)
+        assert refused.value.code == "conflict"
+        assert in_german(refused.value)
 
 
 def in_german(error: ServiceError) -> bool:

@@ -43,7 +43,7 @@ NEEDED = {
     """,
     "admin": """
         users.search users.create users.get users.update users.remove users.api_key users.rotate_api_key
-        keys.search keys.create keys.update keys.remove
+        keys.search keys.get keys.create keys.update keys.remove
         account.get account.update account.test_certsign account.dutystamps people.get people.remove_unsent
         test_mode.advance test_mode.wipe
     """,

@@ -1,7 +1,10 @@
 """The API keys of a user: everybody's own, and for admins those of all users."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from contracts.errors import invalid
 from contracts.formats.folders import normalised
@@ -22,6 +25,11 @@ log = observe.logger(__name__)
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.in_thread(context.database.read, queries.user_keys, _whose(exchange))
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    key_id = exchange.arguments["key_id"]
+    return await context.in_thread(context.database.read, queries.user_key, _whose(exchange), key_id)
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
@@ -59,7 +67,14 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
 
     change = commands.KeyChange(_name(body["name"]) if "name" in body else None, rights)
     changed: dict[str, Any] = await repeats.own_change(
-        context, exchange, commands.update_key, user_id, exchange.arguments["key_id"], change, now()
+        context,
+        exchange,
+        commands.update_key,
+        user_id,
+        exchange.arguments["key_id"],
+        change,
+        now(),
+        locked=_locked(user_id, exchange),
     )
     return _logged("key.changed", user_id, exchange, changed)
 
@@ -67,9 +82,19 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:
     user_id = _whose(exchange)
     removed: dict[str, Any] = await repeats.own_change(
-        context, exchange, commands.remove_key, user_id, exchange.arguments["key_id"], now()
+        context,
+        exchange,
+        commands.remove_key,
+        user_id,
+        exchange.arguments["key_id"],
+        now(),
+        locked=_locked(user_id, exchange),
     )
     return _logged("key.removed", user_id, exchange, removed)
+
+
+def _locked(user_id: int, exchange: Exchange) -> Callable[[Session], dict[str, Any]]:
+    return lambda session: commands.locked_key(session, user_id, exchange.arguments["key_id"])
 
 
 def _whose(exchange: Exchange) -> int:

@@ -127,7 +127,7 @@ class Dispatch:
             return
         if (read := api.IF_UNCHANGED.get(exchange.operation)) is None:
             raise invalid("If-Match cannot be checked for this operation", "If-Match", "cannot be checked here")
-        which = {name: value for name, value in exchange.arguments.items() if name == "id"}
+        which = {name: value for name, value in exchange.arguments.items() if name in ("id", "key_id")}
         question = Exchange(exchange.request_id, read, exchange.actor, exchange.key, arguments=which)
         answer = await self._handlers[read](self._context, question)
         if not entity_tags.names(wanted, entity_tags.entity_tag(orjson.dumps(answer))):

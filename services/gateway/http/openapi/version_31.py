@@ -33,10 +33,22 @@ _SUMMARIES = {
     "template.archived": "A template was archived, or is back",
 }
 _HEADERS = {
-    "webhook-id": "Id of the event: the same on each attempt, resend and replay, and as it is polled.",
-    "webhook-timestamp": "When this attempt was made, in Unix seconds.",
-    "webhook-signature": "One or more signatures, separated by blanks, each `v1,` and base64, as Standard Webhooks has it.",
+    "webhook-id": (
+        "Id of the event: the same on each attempt, resend and replay, and as it is polled.",
+        "0198c0de-aaaa-7bbb-8ccc-0123456789ab",
+    ),
+    "webhook-timestamp": ("When this attempt was made, in Unix seconds.", "1772600706"),
+    "webhook-signature": (
+        "One or more signatures, separated by blanks, each `v1,` and base64, as Standard Webhooks has it.",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    ),
 }
+_WHOLE = {
+    "form.completed": ("/events/form/{type}", ("data", 0, "data")),
+    "submission.completed": ("/events/submission/{type}", ("data", 0, "data")),
+    "template.created": ("/templates/{id}", ()),
+}
+"""Events of which an example is told whole, with the operation whose example has the record, and where in it."""
 _DESCRIPTION = (
     "Sent to each webhook that names this kind, until it is answered with a status from 200 to 299. The bytes of the body are "
     "the same on each attempt. How to check the signature, and what is tried again when: `docs/receiving.md`."
@@ -71,15 +83,24 @@ def published(settings: Settings | None = None) -> dict[str, Any]:
             **{name: _converted(part) for name, part in components.items()},
             "schemas": {name: _schema(schema) for name, schema in components["schemas"].items()},
         },
-        "webhooks": {event.type: {"post": _webhook(event.type)} for event in REGISTRY.values() if event.public},
+        "webhooks": {
+            event.type: {"post": _webhook(event.type, old["paths"])} for event in REGISTRY.values() if event.public
+        },
     }
 
 
-def _webhook(kind: str) -> dict[str, Any]:
+def _webhook(kind: str, paths: dict[str, Any]) -> dict[str, Any]:
     summary = _SUMMARIES[kind]
     headers = [
-        {"name": name, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
-        for name, text in _HEADERS.items()
+        {
+            "name": name,
+            "in": "header",
+            "required": True,
+            "description": text,
+            "example": example,
+            "schema": {"type": "string"},
+        }
+        for name, (text, example) in _HEADERS.items()
     ]
     return {
         "operationId": f"told.{kind}",
@@ -91,12 +112,31 @@ def _webhook(kind: str) -> dict[str, Any]:
         "requestBody": {
             "description": f"{summary}.",
             "required": True,
-            "content": {"application/json": {"schema": _body(kind)}},
+            "content": {"application/json": {"schema": _body(kind), "examples": _examples(kind, paths)}},
         },
         "responses": {
             "2XX": {"description": "Taken. The body of the answer is kept in the log of deliveries, shortened."},
             "4XX": {"description": "Not taken, as any other status: it is tried again."},
         },
+    }
+
+
+def _examples(kind: str, paths: dict[str, Any]) -> dict[str, Any]:
+    """Return an event as a ``thin`` webhook is told it, and of some kinds one as it is told otherwise."""
+    thin: dict[str, Any] = {"id": 501, "submission_id": 31} if kind.startswith("form.") else {"id": 31}
+    told = {"thin": ("With payload thin", thin | ({"erased": True} if kind == "submission.erased" else {}))}
+    if kind in _WHOLE:
+        path, steps = _WHOLE[kind]
+        whole = paths[path]["get"]["responses"]["200"]["content"]["application/json"]["example"]
+        for step in steps:
+            whole = whole[step]
+        told = {"whole": ("With the record", whole), **told}
+    return {
+        name: {
+            "summary": summary,
+            "value": {"event_type": kind, "timestamp": "2026-03-04T05:06:07.089Z", "data": data},
+        }
+        for name, (summary, data) in told.items()
     }
 
 

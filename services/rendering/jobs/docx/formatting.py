@@ -12,9 +12,10 @@ from typing import Any
 from services.rendering.jobs.docx.names import PARAGRAPH, PARAGRAPH_PROPERTIES, VALUE, W
 from services.rendering.jobs.docx.package import Package
 from services.rendering.jobs.docx.tokens import own_texts
+from services.rendering.jobs.tags.grammar import LONGEST_TAG
 from services.rendering.protocol.messages import DocxTag
 
-_TAG = re.compile(r"\{\{((?:(?!\{\{).){0,4000}?)\}\}", re.DOTALL)
+_TAG = re.compile(rf"\{{\{{((?:(?!\{{\{{).){{0,{LONGEST_TAG}}}?)\}}\}}", re.DOTALL)
 _BLANKS = re.compile(r"[^\S\n]+")
 _MOST_STYLES = 50
 _ALIGN = {"center": "center", "right": "right", "end": "right", "left": "left", "start": "left", "both": "left"}

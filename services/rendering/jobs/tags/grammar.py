@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from contracts.fields import checker
-from contracts.fields.formulas import grammar as formulas
+from contracts.fields.formulas.grammar import LONGEST_FORMULA
 from contracts.fields.formulas.references import CONDITION, EXPRESSIONS
 from contracts.fields.kinds import TAG_WORDS
 from contracts.fields.rules import LONGEST_NAME
@@ -66,6 +66,8 @@ class ParsedTag:
 _BRACE = re.compile(r"[{}]")
 _BRACKETS = "[["
 LONGEST_ROLE = 60
+LONGEST_TAG = LONGEST_FORMULA + 3_000
+"""Characters between the braces: a formula, and what else there is to say of its field."""
 
 
 class NotATag(ValueError):
@@ -121,7 +123,7 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     role = attributes.get("role", "").strip()
     if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
         raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
-    named = clean(attributes.get("name", name), LONGEST_NAME + 1)
+    named = clean(attributes.get("name", name), None)
     stated = {"type": word} if "type" in attributes else {}
     parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), said=stated)
     if len(named) > LONGEST_NAME:
@@ -228,8 +230,8 @@ def _expression(key: str) -> Callable[[ParsedTag, str], None]:
     """As it is written: whether it is a formula, and of what, whoever makes the template judges, who knows all fields."""
 
     def apply(parsed: ParsedTag, value: str) -> None:
-        if text := values.text(value):
-            parsed.tag.preferences[key] = formulas.plain_text(text)
+        if text := values.formula(value):
+            parsed.tag.preferences[key] = text
 
     return apply
 

@@ -13,12 +13,9 @@ from typing import Any, Protocol
 
 from services.rendering.jobs.pdf.geometry import Rectangle, VisiblePage
 from services.rendering.jobs.pdf.pdfium_text import PageText
-from services.rendering.jobs.tags.grammar import NotATag, ParsedTag, is_whole, parse_tag
+from services.rendering.jobs.tags.grammar import LONGEST_TAG, NotATag, ParsedTag, is_whole, parse_tag
 from services.rendering.jobs.tags.reading_order import RIGHT_TO_LEFT, ReadText, in_order
 from services.rendering.jobs.tags.text_columns import Columns
-
-LONGEST_TAG = 4_000
-"""Characters between the braces."""
 
 Range = tuple[int, int]
 """Positions in a page's text, the end not included."""

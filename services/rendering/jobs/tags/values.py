@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from contracts.fields import values
 from contracts.fields.checker import wrong_name
+from contracts.fields.formulas.grammar import plain_text
 from contracts.fields.rules import LONGEST_NAME, MOST_OPTIONS
 from contracts.fields.values import BadValue
 
@@ -35,8 +36,9 @@ def letters(text: str) -> str:
     return text if text.isascii() else _FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), text)
 
 
-def clean(text: str, longest: int = LONGEST_NAME) -> str:
-    """Text from a document, fit to be shown: NFC, blanks joined, without control, direction and zero-width characters."""
+def clean(text: str, longest: int | None = LONGEST_NAME) -> str:
+    """Text from a document, fit to be shown: NFC, blanks joined, without control, direction and zero-width characters.
+    ``longest`` None cuts nothing off: whoever refuses what is too long must not be shown what a blank at the cut has spared."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())[:longest].rstrip()
     text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
@@ -46,10 +48,14 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def text(value: str) -> str:
-    cleaned = clean(value, LONGEST_VALUE + 1)
+    cleaned = clean(value, None)
     if len(cleaned) > LONGEST_VALUE:
         raise BadValue(f"must not be longer than {LONGEST_VALUE:,} characters")
     return cleaned
+
+
+def formula(value: str) -> str:
+    return plain_text(clean(value, None))
 
 
 def boolean(value: str) -> bool:
@@ -99,8 +105,8 @@ def role(value: str) -> str | None:
 
 
 def clean_item(value: str) -> str:
-    """An item of a list, one character longer than it may be where it is too long."""
-    return clean(value, LONGEST_NAME + 1)
+    """An item of a list, whole where it is too long, too."""
+    return clean(value, None)
 
 
 def option_text(value: str) -> str:

@@ -11,11 +11,10 @@ from tests.support.judges.interfaces.openapi_linters import LINTERS, findings, f
 SLOPPY: dict[str, Any] = {
     "openapi": "3.0.3",
     "info": {"title": "Sloppy", "version": "1"},
+    "servers": [{"url": "https://sign.example.com/"}],
     "paths": {
-        "/things/{id}": {
-            "get": {
-                "responses": {"200": {"content": {"application/json": {"schema": {"nullable": True}, "example": 1}}}}
-            }
+        "/Many-things/{id}": {
+            "get": {"responses": {"200": {"content": {"application/json": {"schema": {"nullable": True}}}}}}
         }
     },
 }
@@ -38,13 +37,14 @@ def test_vacuum_finds_nothing_in_our_document_and_what_is_wrong_in_another(tmp_p
     assert findings_of_vacuum(tmp_path, version_31.published()) == []
     found = {finding.partition(" ")[0] for finding in findings_of_vacuum(tmp_path, SLOPPY | {"openapi": "3.1.0"})}
     assert {"path-params", "operation-operationId", "operation-description", "info-description"} <= found
+    assert {"oas3-missing-example", "oas3-api-servers", "paths-snake-case"} <= found
 
 
 @pytest.mark.parametrize(
     ("linter", "rules"),
     [
         ("redocly", {"struct", "path-parameters-defined", "operation-4xx-response"}),
-        ("spectral", {"path-params", "operation-operationId", "oas3-schema"}),
+        ("spectral", {"path-params", "operation-operationId", "oas3-schema", "info-contact"}),
     ],
 )
 def test_the_linters_find_what_is_wrong(told: dict[str, dict[str, list[str]]], linter: str, rules: set[str]) -> None:

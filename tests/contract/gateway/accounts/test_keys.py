@@ -22,6 +22,8 @@ from contracts.types import iso
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import commands
 from services.gateway.accounts.last_use import LastUse
+from services.gateway.api.requests.dispatch import Dispatch
+from services.gateway.http.exchange import Exchange
 from services.gateway.rights import EVERY_SCOPE, in_words
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
@@ -121,6 +123,15 @@ def test_a_key_s_life(gateway: Gateway) -> None:
     assert [{**key, "last_used_at": None} for key in listed.json()] == [{**first, "last_used_at": None}, made]
 
     path = f"/users/1/keys/{made['id']}"
+    alone = gateway.ask("GET", path)
+    assert api_key not in alone.body.decode()
+    assert [
+        {**key, "last_used_at": None}
+        for key in (alone.json(), gateway.ask("GET", f"/users/1/keys/{first['id']}").json())
+    ] == [
+        made,
+        {**first, "last_used_at": None},
+    ]
     renamed = gateway.ask("PUT", path, {"name": "Reports", "id": "x", "first": True, "api_key": "chosen"})
     assert (renamed.status, renamed.json()["name"], renamed.json()["id"]) == (200, "Reports", made["id"])
     limited = gateway.ask("PATCH", path, {"scopes": ["read"]}).json()
@@ -133,8 +144,39 @@ def test_a_key_s_life(gateway: Gateway) -> None:
     assert (removed.status, removed.json()["name"]) == (200, "Reports")
     assert refusal(gateway.ask("GET", "/user", key=api_key)) == (401, "unauthenticated", "Not authenticated")
     assert [key["id"] for key in gateway.ask("GET", "/users/1/keys").json()] == [first["id"]]
-    for method, body in (("PUT", {"name": "x"}), ("DELETE", None)):
+    for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
         assert refusal(gateway.ask(method, path, body)) == (404, "not_found", "Key not found")
+
+
+def test_a_key_is_changed_if_nobody_has_changed_it_meanwhile(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ``If-Match``, compared before the request is handled, and once more when the key is locked."""
+    made = new_key(gateway, ["read", "send"])
+    path = f"/users/1/keys/{made['id']}"
+    tag = gateway.ask("GET", path).headers["etag"]
+    assert gateway.ask("PUT", path, {"name": "First"}, headers={"if-match": tag}).status == 200
+    for method, body in (("PUT", {"name": "Second"}), ("PATCH", {"scopes": ["read"]}), ("DELETE", None)):
+        stale = gateway.ask(method, path, body, headers={"if-match": tag})
+        assert (stale.status, stale.json()["code"]) == (412, "precondition_failed")
+
+    compare = Dispatch._compare
+
+    async def and_somebody_else_changes_it(self: Dispatch, exchange: Exchange) -> None:
+        await compare(self, exchange)
+        monkeypatch.setattr(Dispatch, "_compare", compare)
+        change = commands.KeyChange("Meanwhile")
+        write = gateway.context.database.write
+        await gateway.context.in_thread(write, commands.update_key, 1, made["id"], change, datetime.now(UTC))
+
+    for method, body in (("PUT", {"name": "Third"}), ("DELETE", None)):
+        gateway.ask("PUT", path, {"name": "First"})
+        tag = gateway.ask("GET", path).headers["etag"]
+        monkeypatch.setattr(Dispatch, "_compare", and_somebody_else_changes_it)
+        late = gateway.ask(method, path, body, headers={"if-match": tag})
+        assert (late.status, late.json()["code"]) == (412, "precondition_failed"), late.body
+        assert gateway.ask("GET", path).json()["name"] == "Meanwhile"
+    tag = gateway.ask("GET", path).headers["etag"]
+    assert gateway.ask("DELETE", path, headers={"if-match": tag}).status == 200
+    assert gateway.ask("DELETE", path, headers={"if-match": "*"}).status == 404
 
 
 def test_the_first_key_is_renamed_deleted_and_given_anew(gateway: Gateway) -> None:
@@ -224,12 +266,13 @@ def test_everybody_has_their_own_keys_and_an_admin_those_of_all(gateway: Gateway
             for method, tried, body in (
                 ("GET", path, None),
                 ("POST", path, {"name": "a", "scopes": ["read"]}),
+                ("GET", f"{path}/{theirs['id']}", None),
                 ("PUT", f"{path}/{theirs['id']}", {"name": "a"}),
                 ("DELETE", f"{path}/{theirs['id']}", None),
             ):
                 answer = gateway.ask(method, tried, body, key=key)
                 assert refusal(answer) == (403, "forbidden", "Not authorized"), f"{method} {tried}"
-        for method, body in (("PUT", {"name": "a"}), ("DELETE", None)):
+        for method, body in (("GET", None), ("PUT", {"name": "a"}), ("DELETE", None)):
             answer = gateway.ask(method, f"/users/{own}/keys/{theirs['id']}", body, key=key)
             assert refusal(answer) == (404, "not_found", "Key not found"), "a stranger's id among one's own"
         assert gateway.ask("GET", "/user", key=theirs["api_key"]).status == 200
@@ -471,7 +514,7 @@ def test_no_key_is_in_a_log_and_who_did_what_to_which_is(broker: PrivateBroker, 
         key, path = made["api_key"], f"/users/1/keys/{made['id']}"
         assert running.call("GET", "/user", key=key).status_code == 200
         assert running.call("GET", "/users", key=key).status_code == 403
-        assert running.call("GET", f"/users/1/keys/{key}", key=key).status_code == 405
+        assert running.call("GET", f"/users/1/keys/{key}", key=key).status_code == 403
         running.call("PUT", path, json={"name": "CRM"})
         running.call("DELETE", path)
         running.stop()

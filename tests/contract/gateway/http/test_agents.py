@@ -1,5 +1,6 @@
 """``/mcp`` before the protocol: who is answered, and with what; on the gateway's process as it runs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,31 @@ def test_a_session_is_good_with_its_key_alone(gateway: RunningGateway) -> None:
     assert tracked.headers["X-Request-Id"] == "agent-7"
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc": "2.0"}', b'"x"', b'{"method": 7}', b"\xff"])
-def test_what_is_no_message_is_an_error_of_the_protocol(gateway: RunningGateway, body: bytes) -> None:
-    for headers in ({"Mcp_Session_Id": session(gateway)}, {"Mcp_Protocol_Version": "2026-07-28"}):
+@pytest.mark.parametrize(
+    ("body", "code", "sentence"),
+    [
+        (b"{", -32700, "Malformed JSON: "),
+        (b"\xff", -32700, "Malformed JSON: the body is not UTF-8."),
+        (b'{"id": 1, "id": 2}', -32700, "Malformed JSON: an object has the key"),
+        (b'"x"', -32600, "The body must be a message of JSON-RPC: an Object that names a method."),
+        (b"[]", -32600, "The body must be one message. The protocol has had no batches since its version 2025-06-18: "),
+        (json.dumps([LIST, LIST]).encode(), -32600, "The body must be one message. "),
+        (b'{"method": 7}', -32600, 'jsonrpc must be "2.0"'),
+        (b'{"jsonrpc": "2.0"}', -32600, "method is required"),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "tools/list"}', -32600, "id must be a String or an Integer"),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}', -32600, "params must be an Object"),
+    ],
+)
+def test_what_is_no_message_is_an_error_of_the_protocol(
+    gateway: RunningGateway, body: bytes, code: int, sentence: str
+) -> None:
+    """In a sentence of ours, in every version, and also of who has no session yet."""
+    for headers in ({"Mcp_Session_Id": session(gateway)}, {"Mcp_Protocol_Version": "2026-07-28"}, {}):
         refused = post(gateway, body, **headers)
-        assert refused.status_code == 400, refused.text
-        assert refused.json()["error"]["code"] in (-32700, -32600, -32602), refused.text
+        assert (refused.status_code, refused.headers["Content-Type"]) == (400, "application/json"), refused.text
+        said = refused.json()
+        assert (said["jsonrpc"], said["id"], said["error"]["code"]) == ("2.0", None, code), said
+        assert said["error"]["message"].startswith(sentence)
 
 
 def test_scripts_of_the_sites_that_are_named_may_ask(broker: PrivateBroker, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from contracts.errors import ServiceError, invalid
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services.gateway import ADMIN_KEY, RunningGateway, Services, answering, running_gateway
 from tests.support.services.suite import wait_until
@@ -33,8 +34,11 @@ class Log:
     def _end(self) -> int:
         return self.rows[-1]["sequence"] if self.rows else 0
 
-    def _feed(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _feed(self, arguments: dict[str, Any]) -> dict[str, Any] | ServiceError:
         self.asked.append(arguments)
+        if (arguments.get("after") or 0) > self._end():
+            reason = f"must not be greater than {self._end()}, the end of the log"
+            return invalid(f"after {reason}", "after", reason)
         page = [each for each in self.rows if each["sequence"] > (arguments.get("after") or 0)][: arguments["limit"]]
         last, first = (page[-1]["sequence"], page[0]["sequence"]) if page else (None, None)
         return {"data": page, "pagination": {"count": len(page), "next": last, "prev": first}, "end": self._end()}
@@ -105,6 +109,14 @@ def test_streams_are_few_keep_nobody_waiting_and_end_with_the_process(broker: Pr
         for wrong in ("x", "-1", "", "9" * 30):
             refused = gateway.call("GET", "/api/events", headers={**STREAM, "Last-Event-ID": wrong})
             assert (refused.status_code, refused.json()["details"][0]["field"]) == (422, "Last-Event-ID")
+        for headers in (STREAM, {}):
+            ahead = gateway.call("GET", "/api/events?after=0", headers={**headers, "Last-Event-ID": "2"})
+            assert (ahead.status_code, ahead.headers["Content-Type"]) == (422, "application/json")
+            reason = "must not be greater than 1, the end of the log"
+            assert ahead.json()["error"] == f"Last-Event-ID {reason}"
+            assert ahead.json()["details"] == [{"field": "Last-Event-ID", "reason": reason}]
+            ahead = gateway.call("GET", "/api/events?after=2", headers=headers)
+            assert ahead.json()["details"] == [{"field": "after", "reason": reason}]
         first = curl(gateway)
         assert first.stdout is not None
         assert first.stdout.readline() == "retry: 2000\n"

@@ -1,8 +1,8 @@
 """Judges of OpenAPI documents that we did not write: the linters of Redocly and Stoplight (Spectral), and vacuum, with their
 recommended rules.
 
-``deploy/local.py`` installs the first two from ``tests/support/judges/interfaces/openapi``, the lock of the tests the third; which of
-their rules are off, and why, say ``lint.mjs`` and ``vacuum.yaml``.
+``deploy/local.py`` installs the first two from ``tests/support/judges/interfaces/openapi``, the lock of the tests the third; all
+their rules are on but those of vacuum that ``vacuum.yaml`` names, with the reasons, and ``OF_SCHEMAS``.
 """
 
 import json
@@ -18,6 +18,10 @@ LINTERS = ("redocly", "spectral")
 MODULES = Path(sys.prefix) / "openapi-linters"
 _SCRIPT = Path(__file__).parent / "openapi" / "lint.mjs"
 _RULES = Path(__file__).parent / "openapi" / "vacuum.yaml"
+OF_SCHEMAS = "oas3-missing-example", "schema is missing `examples` or `example`"
+"""Of what vacuum misses examples of, what it says of schemas is passed over: it asks each of 1,800 for one, each ``true`` or
+``false``, each word of a list and each page of records. Every body, parameter and header has a whole one, in which all of these
+are; written out at each key they would double the document and say nothing new."""
 _VACUUM = Path(vacuum.__file__).parent / "lib" / "vacuum"
 
 
@@ -46,4 +50,5 @@ def findings_of_vacuum(folder: Path, document: Any) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr or done.stdout
-    return [f"{one['code']} at {'/'.join(one['path'])}: {one['message']}" for one in json.loads(done.stdout) or []]
+    said = [one for one in json.loads(done.stdout) or [] if (one["code"], one["message"]) != OF_SCHEMAS]
+    return [f"{one['code']} at {'/'.join(one['path'])}: {one['message']}" for one in said]

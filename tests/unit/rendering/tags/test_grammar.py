@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.fields import checker
+from contracts.fields.formulas.grammar import LONGEST_FORMULA
 from contracts.fields.formulas.references import EXPRESSIONS
 from contracts.fields.rules import LONGEST_NAME, MOST_OPTIONS
 from contracts.problems import Problems
@@ -123,7 +124,10 @@ def test_width_height_and_option_are_of_the_place() -> None:
         (f"A;title={'x' * (LONGEST_VALUE + 1)}", "“title” must not be longer than 2,000 characters"),
         (f"A;options={'x' * 300},y", "“options” must not be longer than 255 characters"),
         (f"A;options={','.join(map(str, range(MOST_OPTIONS + 1)))}", "“options” must not have more than 500 entries"),
+        (f"A;formula={'1+' * (LONGEST_FORMULA // 2)}1", "“formula” must not be longer than 5,000 characters"),
+        (f"A;required_if={'x' * (LONGEST_FORMULA + 1)}", "“required_if” must not be longer than 5,000 characters"),
         ("x" * 300, "the name is cut to 255 characters"),
+        ("x" * 255 + " y", "the name is cut to 255 characters"),
     ],
 )
 def test_what_cannot_be_is_left_out_and_said(text: str, remark: str) -> None:

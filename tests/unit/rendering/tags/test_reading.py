@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pypdfium2 as pdfium
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
+from contracts.fields.formulas.grammar import LONGEST_FORMULA
 from contracts.types import FieldType
 from services.rendering.jobs.content.font_unicode import mend_fonts
 from services.rendering.jobs.html.convert import html_to_pdf
@@ -168,12 +170,22 @@ def test_a_name_or_role_goes_on_in_the_next_line_where_its_next_word_had_no_room
 
 
 def test_a_tag_that_is_too_long_is_reported() -> None:
-    lines = ["{{A;type=text;description=" + "x " * 100, *["y " * 100] * 25, "z}}"]
+    lines = ["{{A;type=text;description=" + "x " * 100, *["y " * 100] * 45, "z}}"]
     content = "".join(pdf_files.line(text, x=20, y=700 - 8 * number, size=5) for number, text in enumerate(lines))
     prepared = take(pdf_files.document(content))
     assert prepared.fields == []
     assert [(notice.code, notice.page) for notice in prepared.report] == [("unclosed_tag", 1)]
-    assert "is longer than 4,000 characters" in prepared.report[0].message
+    assert "is longer than 8,000 characters" in prepared.report[0].message
+
+
+def test_a_tag_holds_the_longest_formula():
+    """As JSON takes it (docs/formulas.md)."""
+    formula = "[[Rent]]" + " + [[Rent]]" * ((LONGEST_FORMULA - 8) // 11)
+    assert LONGEST_FORMULA - 11 < len(formula) <= LONGEST_FORMULA
+    lines = ["{{Sum;type=number;formula=", *textwrap.wrap(formula, 150), "}}"]
+    content = "".join(pdf_files.line(text, x=20, y=800 - 9 * number, size=5) for number, text in enumerate(lines))
+    (field,) = take(pdf_files.document(content)).fields
+    assert field.preferences["formula"].split() == formula.split()
 
 
 # Copies

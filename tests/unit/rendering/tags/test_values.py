@@ -2,6 +2,7 @@
 
 import pytest
 
+from contracts.fields.formulas.grammar import LONGEST_FORMULA
 from contracts.fields.values import BadValue
 from services.rendering.jobs.tags import values
 
@@ -42,6 +43,15 @@ def test_texts_have_an_end() -> None:
     assert values.text("Ä" * 2_000) == "Ä" * 2_000
     with pytest.raises(BadValue, match="2,000 characters"):
         values.text("x" * 2_001)
+    with pytest.raises(BadValue, match="2,000 characters"):
+        values.text("x" * 2_000 + " y")  # nothing is cut off in silence
+    with pytest.raises(BadValue, match="255 characters"):
+        values.option_text("x" * 255 + " y")
+    assert values.formula(" 1 " + "+ 1 " * 1_249) == "1 " + "+ 1 " * 1_248 + "+ 1"
+    assert values.formula("x" * LONGEST_FORMULA) == "x" * LONGEST_FORMULA
+    for longer in ("x" * (LONGEST_FORMULA + 1), "x" * LONGEST_FORMULA + " y"):
+        with pytest.raises(BadValue, match="must not be longer than 5,000 characters"):
+            values.formula(longer)
 
 
 @pytest.mark.parametrize(("value", "is_true"), [("", True), (" ", True), ("yes", True), ("No", False), ("0", False)])
@@ -68,7 +78,7 @@ def test_lists() -> None:
     assert values.reasons("a") == ["a"]
     assert values.options(["a", " b ", "", "a"]) == ["a", "b"]
     assert len(values.options([str(number) for number in range(500)])) == 500
-    assert values.text_list("x" * 300) == ["x" * 256], "too long, and seen to be"
+    assert values.text_list("x" * 300) == ["x" * 300], "too long, and seen to be"
 
 
 @pytest.mark.parametrize(
