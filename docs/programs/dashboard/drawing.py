@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from deploy.observability import make_dashboard
 
@@ -15,22 +16,21 @@ HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "pictures"
 UPLOT = Path(sys.prefix) / "uplot" / "node_modules" / "uplot" / "dist"
 """``deploy/local.py`` installs it from ``docs/programs/dashboard/uplot``."""
-SCREEN = {"width": 1280, "height": 800}
+SCREEN: ViewportSize = {"width": 1280, "height": 800}
 QUALITY = 80
 
 
 def draw(answers: dict[str, Any]) -> list[Path]:
     """Draw these answers (``answers_of``) into the folder of pictures, a picture for each row. Returns the files."""
-    from playwright.sync_api import sync_playwright
-
     from tests.browser.conftest import CHROMIUM, FLAGS
+    from tests.support.present import present
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
         page = browser.new_page(viewport=SCREEN, locale="en-GB", timezone_id="UTC")
         show(page, make_dashboard.dashboard(), answers)
         picture = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
-        rows = {row.get_attribute("data-title"): row.bounding_box()["y"] for row in page.locator(".row").all()}
+        rows = {row.get_attribute("data-title"): present(row.bounding_box())["y"] for row in page.locator(".row").all()}
         browser.close()
     files = []
     # The first one has the head of the page as well.

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from deploy.observability import make_dashboard
 from docs.programs.dashboard import drawing
 from tests.browser.conftest import Chromium
+from tests.support.present import present
 
 START, STEP, STEPS = 1_800_000_000, 15, 20
 DASHBOARD = make_dashboard.dashboard()
@@ -17,7 +18,9 @@ PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"] if panel["type"
 
 def answers(**given: list[list[dict[str, Any]]]) -> dict[str, Any]:
     """Nothing of all panels but those whose titles are given."""
-    panels = {str(panel["id"]): [[] for _ in panel["targets"]] for panel in PANELS.values()}
+    panels: dict[str, list[list[dict[str, Any]]]] = {
+        str(panel["id"]): [[] for _ in panel["targets"]] for panel in PANELS.values()
+    }
     panels |= {str(PANELS[title]["id"]): found for title, found in given.items()}
     return {"start": START, "end": START + STEPS * STEP, "panels": panels}
 
@@ -86,9 +89,9 @@ def test_a_table_has_the_columns_that_its_transformation_leaves(page: Page) -> N
 
 def test_panels_lie_where_grafana_lays_them(page: Page) -> None:
     drawing.show(page, DASHBOARD, answers())
-    boxes = {title: panel(page, title).bounding_box() for title in PANELS}
+    boxes = {title: present(panel(page, title).bounding_box()) for title in PANELS}
     assert len(boxes) == len(PANELS) == page.locator(".panel").count()
-    column = (page.locator("main").bounding_box()["width"] + 8) / make_dashboard.COLUMNS
+    column = (present(page.locator("main").bounding_box())["width"] + 8) / make_dashboard.COLUMNS
     for title, box in boxes.items():
         place = PANELS[title]["gridPos"]
         assert box["width"] == pytest.approx(place["w"] * column - 8, abs=0.5)

@@ -294,11 +294,12 @@ def test_a_key_that_was_narrowed_has_left_nothing_behind_to_be_confirmed(suite: 
     it was open already. It can still be refused."""
     me, person = suite.api("GET", "/user")["id"], new_key(suite, "send")["api_key"]
     template = suite.template(agreement_pdf(), name="Out of reach", folder_name="Agents / Mine")
-    for folders, narrow in (
+    ways: list[tuple[list[str] | None, Callable[[str], Any]]] = [
         (None, lambda key: suite.api("PUT", f"/users/{me}/keys/{key}", {"folders": ["HR"]})),
         (None, lambda key: suite.api("PUT", f"/users/{me}/keys/{key}", {"scopes": ["send"]})),
         (["Agents"], lambda _: suite.api("PUT", f"/templates/{template['id']}", {"folder_name": "HR"})),
-    ):
+    ]
+    for folders, narrow in ways:
         key = new_key(suite, "read", "send", folders=folders)
         with python_agent(suite.base_url, key["api_key"]) as agent:
             url = f"{suite.base_url}/prepared/{prepared(agent, template['id'], parties())['prepared_id']}"

@@ -55,7 +55,7 @@ def answer(code: bytes, call: int, machine: str, *arguments: int) -> int:
         if operation == 0x20:
             (loaded,) = struct.unpack_from("=I", data, value)
         elif operation == 0x06:
-            return value
+            return int(value)
         else:
             held = {0x15: loaded == value, 0x35: loaded >= value}[operation]
             place += if_true if held else if_false
@@ -63,7 +63,7 @@ def answer(code: bytes, call: int, machine: str, *arguments: int) -> int:
 
 @pytest.fixture(params=MACHINES)
 def machine(request: pytest.FixtureRequest) -> str:
-    return request.param
+    return str(request.param)
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def test_prometheus_reads_what_the_page_has_it_scrape(tmp_path: Path) -> None:
     (tmp_path / "alerts.yaml").write_text(make_dashboard.FILE.with_name("alerts.yaml").read_text())
     file = tmp_path / "prometheus.yaml"
     file.write_text(textwrap.dedent(f"   {example}"))
-    command = ["promtool", "check", "config", file]
+    command = ["promtool", "check", "config", str(file)]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
     assert "rules found" in said.stdout

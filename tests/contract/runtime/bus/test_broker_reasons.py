@@ -13,8 +13,7 @@ import pytest
 from contracts.runtime.bus import broker as connections
 from contracts.runtime.bus.broker import Broker, reason_of
 from contracts.runtime.operations import checking
-from deploy.rabbitmq import PrivateBroker
-from deploy.suite import free_port
+from deploy.rabbitmq import PrivateBroker, free_port
 
 
 class Listener:

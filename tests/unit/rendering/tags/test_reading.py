@@ -178,7 +178,7 @@ def test_a_tag_that_is_too_long_is_reported() -> None:
     assert "is longer than 8,000 characters" in prepared.report[0].message
 
 
-def test_a_tag_holds_the_longest_formula():
+def test_a_tag_holds_the_longest_formula() -> None:
     """As JSON takes it (docs/formulas.md)."""
     formula = "[[Rent]]" + " + [[Rent]]" * ((LONGEST_FORMULA - 8) // 11)
     assert LONGEST_FORMULA - 11 < len(formula) <= LONGEST_FORMULA
