@@ -108,7 +108,7 @@ def _debian(package: Mapping[str, str], vendor: str, distribution: str) -> dict[
 def _python(package: Mapping[str, Any]) -> dict[str, Any]:
     name = re.sub(r"[-_.]+", "-", package["name"]).lower()
     purl = f"pkg:pypi/{_purl(name)}@{_purl(package['version'])}"
-    licences = [_spdx(package["expression"])] if package["expression"] else []
+    licences: list[dict[str, Any]] = [_spdx(package["expression"])] if package["expression"] else []
     if not licences:  # Some fill the field with the whole text.
         short = 0 < len(package["licence"]) < _LONGEST_NAME and package["licence"] != "UNKNOWN"
         names = dict.fromkeys([*([package["licence"]] if short else []), *package["classifiers"]])
