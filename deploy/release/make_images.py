@@ -8,7 +8,8 @@ signed, as `<image>.provenance.dsse.json`); `docs/install.md` says how they are 
 
 What is built is the commit, not what lies in the checkout: its files with the modes of a checkout, and the time of the commit,
 or `SOURCE_DATE_EPOCH` (seconds), as the time of everything. On the same base, from the same packages of Debian, the same commit
-gives the same image; nothing is taken from a cache unless that is asked for, because a layer from there may have another time.
+gives the same image. Nothing is taken from a cache: a layer from there may have another time, and Podman 4.3 takes one with the
+revision of another commit.
 """
 
 import argparse
@@ -183,7 +184,7 @@ def make(engine: Engine, what: str, chosen: argparse.Namespace, context: Path, c
     base, digest = engine.pinned(chosen.base, pull=not chosen.no_pull)
     made = recipe(what, revision=commit, base=base, epoch=epoch_of(commit))
     name = f"{chosen.prefix}/{what}:{chosen.tag or version(context)}"
-    engine.build(made, context, name, cached=chosen.cache)
+    engine.build(made, context, name)
     built = attest.Built(
         what=what,
         commit=commit,
@@ -248,9 +249,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--base", default=BASE, metavar="IMAGE", help=f"Python's image; may end with @sha256:... ({BASE})"
     )
     parser.add_argument("--no-pull", action="store_true", help="take the base image as it is here")
-    parser.add_argument(
-        "--cache", action="store_true", help="take layers that were built before, whatever times they have"
-    )
     parser.add_argument(
         "--build-option", action="append", default=[], metavar="OPTION",
         help="what this machine's builds need, such as --build-option=--network=host",

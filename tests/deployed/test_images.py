@@ -17,7 +17,7 @@ from tests.deployed.cluster import Cluster
 from tests.deployed.engine import environment, podman
 from tests.support.judges.operations.bills import faults, packages
 
-MOST = {"gateway": 250, "notifications": 215, "rendering": 900, "submissions": 205, "templates": 190, "webhooks": 185}
+MOST = {"gateway": 250, "notifications": 210, "rendering": 870, "submissions": 205, "templates": 190, "webhooks": 190}
 """MB (10^6 bytes) with all that they stand on. Measured on 2026-11-29: docs/install.md. What makes one grow is left out, or its reason
 is in the commit that raises this; none may have more than issue 19 promises, 900 for rendering and 250 for the others."""
 
