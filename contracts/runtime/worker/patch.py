@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from typing import Any
 
 from contracts.runtime import unpatched  # noqa: F401 - keeps what it has
 
@@ -17,6 +18,7 @@ def patch() -> None:
         import eventlet
 
         _lock_real_threads_too()
+        _join_in_time()
         eventlet.monkey_patch()
     _resolve_in_a_thread()
 
@@ -28,6 +30,20 @@ def _lock_real_threads_too() -> None:
     from contracts.runtime.worker.lock import Lock
 
     thread.Lock = thread.LockType = Lock
+
+
+def _join_in_time() -> None:
+    """Joining a thread for so long returns when the time is over. From Python 3.13 on a thread is joined by its handle, and
+    that of eventlet raises its Timeout then, which is no Exception and ends the process."""
+    import eventlet
+    from eventlet.green import thread
+
+    def join(handle: Any, timeout: float | None = None) -> None:
+        if hasattr(handle._greenthread, "wait"):  # it was started
+            with eventlet.Timeout(timeout, False):
+                handle._greenthread.wait()
+
+    thread._ThreadHandle.join = join
 
 
 def _resolve_in_a_thread() -> None:

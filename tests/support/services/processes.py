@@ -61,7 +61,7 @@ def run(service: str, command: str, settings: dict[str, str]) -> subprocess.Comp
         env=settings,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=600,  # RabbitMQ 4 takes a minute to say that a queue is on a node that is down
         check=False,
     )
 

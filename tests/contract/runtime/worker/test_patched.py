@@ -150,6 +150,16 @@ def threading_thread():
     return meanwhile(thread.join, eventlet.sleep) is None and seen == [real()]
 
 @case
+def threading_thread_join():
+    # For so long and no longer, as a library's shutdown does it.
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    given_up = [thread.join(0.001), thread.is_alive()]
+    event.set()
+    return given_up == [None, True] and (thread.join(600), thread.is_alive()) == (None, False)
+
+@case
 def threading_event():
     event = threading.Event()
     return meanwhile(event.wait, event.set)
