@@ -20,7 +20,7 @@ from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.statement import Statement
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer._key import SSlibKey
 
 from deploy.release import attest, make_images
 from deploy.release.attest import Built, Image
