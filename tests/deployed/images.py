@@ -4,11 +4,13 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +24,7 @@ PYTHON = "docker.io/library/python:3.11-slim-bookworm"
 BROKER = "docker.io/library/rabbitmq:3.13"
 DATABASE = "docker.io/library/postgres:15"
 CURRENT, BEFORE = version(), "before"
-"""Tags of our images: of the working tree, as the manifests name it, and of the commit before."""
+"""Tags of our images: of the working tree, as the manifests name it, and of the release before it."""
 AT_ONCE = 3
 
 
@@ -43,7 +45,7 @@ def provide() -> None:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # What takes longest comes first.
         services = sorted(SERVICES, key=lambda service: service != "rendering")
-        builds = [threads.submit(build, service, ROOT, CURRENT, mounts) for service in services]
+        builds = [threads.submit(build, service, ROOT, CURRENT, mounts, revision()) for service in services]
         builds += [
             threads.submit(_pull_or, stand_in, name, mounts)
             for name, stand_in in ((BROKER, "rabbitmq"), (DATABASE, "postgres"))
@@ -55,13 +57,11 @@ def provide() -> None:
     say(f"all images are there after {time.monotonic() - began:.0f} s")
 
 
-def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
+def build(service: str, context: Path, tag: str, mounts: list[str], commit: str) -> None:
     """One service's image from the Dockerfile in ``context``. In older commits each service has its own."""
     own = context / "services" / service / "Dockerfile"
-    if own.exists():
-        _bud(image_of(service, tag), own, context, mounts)
-    else:
-        _bud(image_of(service, tag), context / "services" / "Dockerfile", context, mounts, f"SERVICE={service}")
+    dockerfile = own if own.exists() else context / "services" / "Dockerfile"
+    _bud(image_of(service, tag), dockerfile, context, mounts, f"SERVICE={service}", f"REVISION={commit}")
 
 
 def build_trial() -> str:
@@ -80,31 +80,66 @@ def build_commit(service: str, commit: str) -> None:
         command = ["git", "-c", "tar.umask=0022", "archive", commit]
         archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-        build(service, Path(folder), BEFORE, machine_mounts())
+        build(service, Path(folder), BEFORE, machine_mounts(), commit)
 
 
-def commit_before(service: str) -> str:
-    """The newest commit of which the service's image would be another than that of the working tree, or the one that
-    ``UPGRADED_FROM`` names.
+def commit_before(root: Path = ROOT) -> str:
+    """What the working tree is an upgrade of: the commit of the release before it.
 
-    Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
+    This is the rule: the commit that ``UPGRADED_FROM`` names; else the newest release in the history (a tag such as ``v0.2.0``)
+    whose images are others than those of the working tree; where there is none, the newest commit whose images are.
+
+    Raises ``Unable`` where the history has no such commit, as in a shallow clone.
     """
-    paths = ["contracts", "services/Dockerfile", f"services/{service}", f"deploy/locks/{service}.txt"]
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Unable(
-                f"no earlier commit of {service} is found (in a shallow clone, git fetch --unshallow): {done.stderr.strip()}"
-            )
-        return done.stdout.strip()
-
     if chosen := os.environ.get("UPGRADED_FROM"):
-        return git("rev-parse", "--verify", f"{chosen}^{{commit}}")
-    if git("status", "--porcelain", "--", *paths):
-        return git("rev-parse", "HEAD")
-    changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths)
-    return git("rev-parse", "--verify", f"{changed}^1")
+        return _git(root, "rev-parse", "--verify", f"{chosen}^{{commit}}")
+    changed = bool(_git(root, "status", "--porcelain", "--", *_MADE_OF))
+    for tag in _git(root, "tag", "--list", "v*", "--merged", "HEAD", "--sort", "-version:refname").split():
+        if _RELEASE.fullmatch(tag) and (changed or _git(root, "diff", "--name-only", tag, "HEAD", "--", *_MADE_OF)):
+            return _git(root, "rev-parse", "--verify", f"{tag}^{{commit}}")
+    if changed:
+        return _git(root, "rev-parse", "HEAD")
+    last = _git(root, "log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *_MADE_OF)
+    return _git(root, "rev-parse", "--verify", f"{last}^1")
+
+
+@cache
+def revision() -> str:
+    """What the images of the working tree are told that they are made of: the last commit, and whether anything differs from it."""
+    return _git(ROOT, "rev-parse", "HEAD") + (
+        "-changed" if _git(ROOT, "status", "--porcelain", "--", *_MADE_OF) else ""
+    )
+
+
+_MADE_OF = ("contracts", "services", "deploy/locks")
+"""What images are made of, where it matters to how they run."""
+REVISION = "org.opencontainers.image.revision"
+"""The label of an image that says what it was made of."""
+_RELEASE = re.compile(r"v\d+\.\d+\.\d+")
+
+
+def provide_before(commit: str) -> None:
+    """The images of all services as ``commit`` describes them. Those that say that they were made of it are there already."""
+    began = time.monotonic()
+    said = podman(
+        "images", "--format", f'{{{{.Repository}}}}:{{{{.Tag}}}} {{{{index .Labels "{REVISION}"}}}}'
+    ).splitlines()
+    missing = [service for service in SERVICES if f"{image_of(service, BEFORE)} {commit}" not in said]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        # What takes longest comes first.
+        services = sorted(missing, key=lambda service: service != "rendering")
+        for each in [threads.submit(build_commit, service, commit) for service in services]:
+            each.result()
+    say(f"the images of {commit[:12]} are there after {time.monotonic() - began:.0f} s")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unable(
+            f"no earlier version is found (in a shallow clone, git fetch --unshallow --tags): {done.stderr.strip()}"
+        )
+    return done.stdout.strip()
 
 
 def has(commit: str, path: str) -> bool:
