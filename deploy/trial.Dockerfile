@@ -40,6 +40,10 @@ COPY services services
 COPY docs docs
 COPY deploy deploy
 RUN PYTHONHASHSEED=0 python -B -m compileall -q -f --invalidation-mode unchecked-hash contracts services deploy
+# After what takes long, because it is another one with each commit.
+# buildah takes ENV and LABEL from its cache although REVISION is another one, but nothing that follows a RUN which names it.
+ARG REVISION=unknown
+RUN : "${REVISION}"
 USER 10001:10001
 # The providers to be tried have pages at addresses that are reached inside the container only.
 ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/tmp/cache VAR_DIR=/data HOST=0.0.0.0 PORT=8000 PROVIDERS_TO_TRY=no
@@ -48,9 +52,8 @@ EXPOSE 8000
 HEALTHCHECK --start-period=120s --interval=10s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=5)"]
 CMD ["python", "-m", "deploy.suite"]
-# Last, because it is another one with each commit.
-ARG REVISION=unknown
 ENV COUNTERSIGN_REVISION=${REVISION}
 LABEL org.opencontainers.image.title="Countersign, to be tried" \
       org.opencontainers.image.licenses=Apache-2.0 \
+      org.opencontainers.image.version=0.1.0 \
       org.opencontainers.image.revision=${REVISION}

@@ -5,8 +5,8 @@
     .venv/bin/python -m deploy.release.make_release notes 0.2.0 | git tag --annotate v0.2.0 --cleanup whitespace --file -
 
 `prepare` gives what is unreleased in CHANGELOG.md the version and today's date, and sets the version where it stands: in
-`pyproject.toml`, of which `GET /version` and `countersign_build_info` have it, and in the images' names. `notes` prints what
-CHANGELOG.md says of a version. Images are built of the tag (deploy/RUNBOOK.md, "Deploying").
+`pyproject.toml`, of which `GET /version` and `countersign_build_info` have it, and in the images' names and labels. `notes`
+prints what CHANGELOG.md says of a version. Images are built of the tag (deploy/RUNBOOK.md, "Deploying").
 """
 
 import datetime
@@ -20,8 +20,10 @@ from deploy.services import ROOT
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased\n"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-_PLACES = ("pyproject.toml", "services/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/**/*.yaml")
-"""Files that have the version in them: the project's own, and those that name images."""
+_PLACES = (
+    "pyproject.toml", "services/Dockerfile", "deploy/trial.Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/**/*.yaml"
+)  # fmt: skip
+"""Files that have the version in them: the project's own, and those that make or name images."""
 
 
 class NotReleased(Exception):
@@ -52,7 +54,9 @@ def prepare(root: Path, version: str, day: datetime.date) -> None:
     if _numbers(version) <= _numbers(before):
         raise NotReleased(f"{version} does not come after {before}, which pyproject.toml has")
     changed = {root / CHANGELOG: released((root / CHANGELOG).read_text(), version, day)}
-    stands = re.compile(rf'(^version = "|countersign/[a-z]+:|newTag: ){re.escape(before)}(?![\w.])', re.MULTILINE)
+    stands = re.compile(
+        rf'(^version = "|countersign/[a-z]+:|newTag: |image\.version=){re.escape(before)}(?![\w.])', re.MULTILINE
+    )
     for path in [path for place in _PLACES for path in root.glob(place)]:
         text = path.read_text()
         changed[path] = stands.sub(lambda found: f"{found[1]}{version}", text)

@@ -335,31 +335,50 @@ class Cluster:
             for each in [threads.submit(pod.start) for pod in pods]:
                 each.result()
 
-    def start_all(self, others: list[Pod]) -> None:
-        """Start pods while neither broker nor database is there; these come when all others wait for them."""
+    def start_all(self, others: list[Pod], *, broker_last: bool = True) -> None:
+        """Start pods, broker and database. With ``broker_last`` these come when all others wait for them."""
         began = time.monotonic()
+        waiting = len(self._inits()) + AT_ONCE
         with ThreadPoolExecutor(1) as thread:
-            started = thread.submit(self.start, others)
-            wait_until(lambda: len(list(self.logs.glob("*-init.log"))) >= AT_ONCE, within=60, what="the first pods")
+            if broker_last:
+                started = thread.submit(self.start, others)
+                wait_until(lambda: len(self._inits()) >= waiting, within=60, what="the first pods")
             stateful = [self.make(name) for name in STATEFUL]
             self.start(stateful)
             for pod in stateful:
                 wait_until(pod.exec_ready, within=120, what=f"{pod.name} to be ready")
             say(f"broker and database are ready after {time.monotonic() - began:.0f} s")
+            if not broker_last:
+                started = thread.submit(self.start, others)
             started.result()
         say(f"{len(others)} pods run after {time.monotonic() - began:.0f} s")
         self.wait_ready(others)
         say(f"all are ready after {time.monotonic() - began:.0f} s")
 
-    def roll(self, name: str, image: str | None = None) -> None:
+    def stop_all(self) -> None:
+        """Stop every pod, broker and database last; their volumes stay."""
+        began = time.monotonic()
+        for stateful in (False, True):
+            with ThreadPoolExecutor(AT_ONCE) as threads:
+                chosen = [pod for pod in self.all() if (pod.workload.name in STATEFUL) == stateful]
+                for each in [threads.submit(self.remove, pod) for pod in chosen]:
+                    each.result()
+        say(f"all are stopped after {time.monotonic() - began:.0f} s")
+
+    def _inits(self) -> list[Path]:
+        """The logs of the init containers that have been started."""
+        return list(self.logs.glob("*-init.log"))
+
+    def roll(self, name: str, image: str | None = None, meanwhile: Callable[[], None] = lambda: None) -> None:
         """A rolling update (maxUnavailable 0, maxSurge 1) of a workload to ``image``, by default that of the manifests.
 
-        Each new pod is ready before an old one goes.
+        Each new pod is ready before an old one goes, and ``meanwhile`` is called while both run.
         """
         for old in list(self.pods[name]):
             new = self.make(name, image)
             new.start()
             self.wait_ready([new])
+            meanwhile()
             self.remove(old)
 
     def remove(self, pod: Pod) -> Stopped:

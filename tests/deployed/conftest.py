@@ -2,13 +2,14 @@
 
 import fcntl
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import pytest
 
 from tests.deployed import engine, images
-from tests.deployed.cluster import GATEWAY_ADDRESS, STATEFUL, SUBNET, Cluster
+from tests.deployed.cluster import GATEWAY_ADDRESS, STATEFUL, SUBNET, Cluster, Pod
 from tests.deployed.images import say
 from tests.deployed.manifests import render
 from tests.deployed.traffic import EXPECTED, Client, Outside, make_template
@@ -25,10 +26,10 @@ def pytest_runtest_makereport(
     return report
 
 
-UPGRADED = ("submissions", "webhooks")
-"""Services that begin as they were before their last change."""
 MAIL_PORT = 2525
 REPLICAS = {"serve": 2, "background": 1}
+REPLICAS_BEFORE = {"serve": 1, "background": 1}
+"""Enough for an upgrade: what is new is ready beside it before it goes."""
 
 
 @dataclass
@@ -36,13 +37,24 @@ class Deployment:
     """The suite as it is deployed, and whoever is around it."""
 
     cluster: Cluster
-    outside: Outside
     client: Client
-    template_id: int
     key: str
+    ends: ExitStack
+    """What is closed at the end."""
+    outside: Outside = field(init=False)
+    template_id: int = 0
 
     def new_client(self) -> Client:
         return Client(self.cluster, self.key)
+
+    def prepare(self) -> None:
+        """Listen on the pods' network, which is there as soon as they run, subscribe to the events and make the template; once."""
+        if not self.template_id:
+            self.outside = Outside(GATEWAY_ADDRESS, MAIL_PORT)
+            self.ends.callback(self.outside.close)
+            body = {"url": self.outside.receiver.url, "events": list(EXPECTED)}
+            self.client.api("POST", "/webhooks", body, status=201)
+            self.template_id = make_template(self.client)
 
 
 def _cannot(unable: engine.Unable) -> NoReturn:
@@ -65,16 +77,18 @@ def engine_lock() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster(engine_lock: None) -> Iterator[Cluster]:
-    """The manifests and all images; no pod runs yet."""
+def commit_before(engine_lock: None) -> str:
+    """The commit of the release before."""
     try:
-        commits = {service: images.commit_before(service) for service in UPGRADED}
+        return images.commit_before()
     except engine.Unable as unable:
         _cannot(unable)
+
+
+@pytest.fixture(scope="session")
+def cluster(commit_before: str) -> Iterator[Cluster]:
+    """The manifests and all images; no pod runs yet."""
     images.provide()
-    for service, commit in commits.items():
-        say(f"{service} begins as it was in commit {commit[:12]}")
-        images.build_commit(service, commit)
     settings = {
         "ALLOWED_PRIVATE_NETWORKS": str(SUBNET),
         "SMTP_URL": f"smtp://{GATEWAY_ADDRESS}:{MAIL_PORT}",
@@ -82,39 +96,46 @@ def cluster(engine_lock: None) -> Iterator[Cluster]:
         "SMTP_TIMEOUT": "10",
         "SMTP_ATTEMPT_SECONDS": "30",
     }
-    shared = not all(images.has(commit, "contracts/rpc/callers.json") for commit in commits.values())
-    running = Cluster(render(shared, **settings))
+    running = Cluster(render(not images.has(commit_before, "contracts/rpc/callers.json"), **settings))
     try:
         yield running
     finally:
         running.close()
 
 
-@pytest.fixture(scope="session")
-def deployment(cluster: Cluster) -> Iterator[Deployment]:
-    """The pods of the try-out overlay with two of each ``serve``; ``UPGRADED`` services as they were before, on new databases."""
-    pods = []
+def _pods(cluster: Cluster, tag: str, replicas: dict[str, int]) -> list[Pod]:
+    """The pods of our services, not started yet."""
+    made = []
     for name in sorted(cluster.manifests.workloads):
         if name not in STATEFUL:
             service, _, process = name.rpartition("-")
-            image = images.image_of(service, images.BEFORE) if service in UPGRADED else None
-            pods += [cluster.make(name, image) for _ in range(REPLICAS[process])]
-    cluster.start_all(pods)
-    outside = Outside(GATEWAY_ADDRESS, MAIL_PORT)
-    try:
-        key = cluster.manifests.secrets["countersign-gateway"]["ADMIN_API_KEY"]
-        client = Client(cluster, key)
-        client.api("POST", "/webhooks", {"url": outside.receiver.url, "events": list(EXPECTED)}, status=201)
-        yield Deployment(cluster, outside, client, make_template(client), key)
-    finally:
-        outside.close()
+            made += [cluster.make(name, images.image_of(service, tag)) for _ in range(replicas[process])]
+    return made
 
 
 @pytest.fixture(scope="session")
-def current(deployment: Deployment) -> Deployment:
-    """The deployment with every service as it is now; nothing to do where the tests of upgrades ran before."""
-    cluster = deployment.cluster
-    for name, pods in cluster.pods.items():
-        if any(pod.image != cluster.image_of(name) for pod in pods):
-            cluster.roll(name)
-    return deployment
+def empty(cluster: Cluster) -> Iterator[Deployment]:
+    """The deployment, of which no pod runs yet."""
+    key = cluster.manifests.secrets["countersign-gateway"]["ADMIN_API_KEY"]
+    with ExitStack() as ends:
+        yield Deployment(cluster, Client(cluster, key), key, ends)
+
+
+@pytest.fixture(scope="session")
+def before(empty: Deployment, commit_before: str) -> Deployment:
+    """All pods as they were in the release before, on new databases."""
+    images.provide_before(commit_before)
+    say(f"every service begins as it was in commit {commit_before[:12]}")
+    empty.cluster.start_all(_pods(empty.cluster, images.BEFORE, REPLICAS_BEFORE), broker_last=False)
+    empty.prepare()
+    return empty
+
+
+@pytest.fixture(scope="session")
+def deployment(empty: Deployment) -> Deployment:
+    """All pods as they are now. What ran before, as the tests of upgrades leave it, is stopped, and its data taken over."""
+    if empty.cluster.all():
+        empty.cluster.stop_all()
+    empty.cluster.start_all(_pods(empty.cluster, images.CURRENT, REPLICAS))
+    empty.prepare()
+    return empty

@@ -4,11 +4,13 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,7 +26,7 @@ PYTHON = "docker.io/library/python:3.11-slim-bookworm"
 BROKER = "docker.io/library/rabbitmq:3.13"
 DATABASE = "docker.io/library/postgres:15"
 CURRENT, BEFORE = version(), "before"
-"""Tags of our images: of the working tree, as the manifests name it, and of the commit before."""
+"""Tags of our images: of the working tree, as the manifests name it, and of the release before it."""
 EPOCH = 1_000_000_000
 """The time of all files in images that are built here."""
 AT_ONCE = 3
@@ -64,7 +66,7 @@ def provide() -> None:
 
 def _build_current(service: str, mounts: list[str]) -> None:
     keep_stage(service, "packages", mounts)
-    build(service, ROOT, CURRENT, mounts)
+    build(service, ROOT, CURRENT, mounts, revision())
 
 
 def keep_stage(service: str, stage: str, mounts: list[str]) -> None:
@@ -73,10 +75,13 @@ def keep_stage(service: str, stage: str, mounts: list[str]) -> None:
     _build(recipe, image_of(f"{service}-{stage}"), ROOT, mounts, stage=stage)
 
 
-def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
+def build(service: str, context: Path, tag: str, mounts: list[str], commit: str) -> None:
     """One service's image from the Dockerfile in ``context``. In older commits each service has its own."""
     own = f"services/{service}/Dockerfile"
-    recipe = Recipe(service, own) if (context / own).exists() else make_images.recipe(service, epoch=_epoch(context))
+    if (context / own).exists():
+        recipe = Recipe(service, own, {"REVISION": commit})
+    else:
+        recipe = make_images.recipe(service, revision=commit, epoch=_epoch(context))
     _build(recipe, image_of(service, tag), context, mounts)
 
 
@@ -93,37 +98,66 @@ def build_trial() -> str:
 def build_commit(service: str, commit: str) -> None:
     """The service's image as ``commit`` describes it, with the tag ``BEFORE``."""
     with make_images.exported(commit, ROOT) as context:
-        build(service, context, BEFORE, machine_mounts())
+        build(service, context, BEFORE, machine_mounts(), commit)
 
 
-def commit_before(service: str) -> str:
-    """The newest commit of which the service's image would be another than that of the working tree, or the one that
-    ``UPGRADED_FROM`` names.
+def commit_before(root: Path = ROOT) -> str:
+    """What the working tree is an upgrade of: the commit of the release before it.
 
-    Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
+    This is the rule: the commit that ``UPGRADED_FROM`` names; else the newest release in the history (a tag such as ``v0.2.0``)
+    whose images are others than those of the working tree; where there is none, the newest commit whose images are.
+
+    Raises ``Unable`` where the history has no such commit, as in a shallow clone.
     """
-    paths = [
-        "contracts",
-        "services/Dockerfile",
-        "deploy/release/image",
-        f"services/{service}",
-        f"deploy/locks/{service}.txt",
-    ]
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Unable(
-                f"no earlier commit of {service} is found (in a shallow clone, git fetch --unshallow): {done.stderr.strip()}"
-            )
-        return done.stdout.strip()
-
     if chosen := os.environ.get("UPGRADED_FROM"):
-        return git("rev-parse", "--verify", f"{chosen}^{{commit}}")
-    if git("status", "--porcelain", "--", *paths):
-        return git("rev-parse", "HEAD")
-    changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths)
-    return git("rev-parse", "--verify", f"{changed}^1")
+        return _git(root, "rev-parse", "--verify", f"{chosen}^{{commit}}")
+    changed = bool(_git(root, "status", "--porcelain", "--", *_MADE_OF))
+    for tag in _git(root, "tag", "--list", "v*", "--merged", "HEAD", "--sort", "-version:refname").split():
+        if _RELEASE.fullmatch(tag) and (changed or _git(root, "diff", "--name-only", tag, "HEAD", "--", *_MADE_OF)):
+            return _git(root, "rev-parse", "--verify", f"{tag}^{{commit}}")
+    if changed:
+        return _git(root, "rev-parse", "HEAD")
+    last = _git(root, "log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *_MADE_OF)
+    return _git(root, "rev-parse", "--verify", f"{last}^1")
+
+
+@cache
+def revision() -> str:
+    """What the images of the working tree are told that they are made of: the last commit, and whether anything differs from it."""
+    return _git(ROOT, "rev-parse", "HEAD") + (
+        "-changed" if _git(ROOT, "status", "--porcelain", "--", *_MADE_OF) else ""
+    )
+
+
+_MADE_OF = ("contracts", "services", "deploy/locks", "deploy/release/image")
+"""What images are made of, where it matters to how they run."""
+REVISION = "org.opencontainers.image.revision"
+"""The label of an image that says what it was made of."""
+_RELEASE = re.compile(r"v\d+\.\d+\.\d+")
+
+
+def provide_before(commit: str) -> None:
+    """The images of all services as ``commit`` describes them. Those that say that they were made of it are there already."""
+    began = time.monotonic()
+    said = podman(
+        "images", "--format", f'{{{{.Repository}}}}:{{{{.Tag}}}} {{{{index .Labels "{REVISION}"}}}}'
+    ).splitlines()
+    missing = [service for service in SERVICES if f"{image_of(service, BEFORE)} {commit}" not in said]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        # What takes longest comes first.
+        services = sorted(missing, key=lambda service: service != "rendering")
+        for each in [threads.submit(build_commit, service, commit) for service in services]:
+            each.result()
+    say(f"the images of {commit[:12]} are there after {time.monotonic() - began:.0f} s")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unable(
+            f"no earlier version is found (in a shallow clone, git fetch --unshallow --tags): {done.stderr.strip()}"
+        )
+    return done.stdout.strip()
 
 
 def has(commit: str, path: str) -> bool:

@@ -8,6 +8,7 @@ whose process was killed while the call was under way.
 import base64
 import collections
 import json
+import re
 import threading
 import time
 import uuid
@@ -18,7 +19,7 @@ import requests
 
 from tests.deployed.cluster import Cluster, Pod, wait_until
 from tests.deployed.images import say
-from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, fill, sign
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.receiver import Receiver
 
@@ -178,15 +179,36 @@ class Load:
             number += 1
 
 
-def agree(client: Client, template_id: int) -> Agreement:
-    """One agreement, from its creation to the second signature."""
+@dataclass(frozen=True)
+class Begun:
+    """An agreement that the seller has signed, and that is open in the buyer's browser, filled in."""
+
+    agreement: Agreement
+    slug: str
+    body: dict[str, Any]
+    """What completes it."""
+
+
+def begin(client: Client, template_id: int) -> Begun:
+    """One agreement, from its creation to before the second signature."""
     mark = uuid.uuid4().hex
     addresses = {role: f"{role.lower()}-{mark}@example.com" for role in ("Seller", "Buyer")}
     submitters = [{"role": role, "email": address, "name": role} for role, address in addresses.items()]
     seller, buyer = client.api("POST", "/submissions", {"template_id": template_id, "submitters": submitters})
     sign(client, seller["slug"], SELLER_VALUES)
-    sign(client, buyer["slug"], BUYER_VALUES)
-    return Agreement(seller["submission_id"], addresses["Seller"], addresses["Buyer"])
+    body = fill(client, buyer["slug"], BUYER_VALUES)
+    return Begun(Agreement(seller["submission_id"], addresses["Seller"], addresses["Buyer"]), buyer["slug"], body)
+
+
+def finish(client: Client, begun: Begun) -> Agreement:
+    """The second signature."""
+    client.page("POST", f"/s/{begun.slug}/complete", begun.body)
+    return begun.agreement
+
+
+def agree(client: Client, template_id: int) -> Agreement:
+    """One agreement, from its creation to the second signature."""
+    return finish(client, begin(client, template_id))
 
 
 class Outside:
@@ -360,6 +382,12 @@ def work_of(pod: Pod) -> float:
     counted = ("countersign_rpc_handled_total{", "countersign_events_total{", "countersign_http_seconds_count{")
     lines = pod.get("/metrics", timeout=10).text.splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(counted))
+
+
+def build_of(pod: Pod) -> dict[str, str]:
+    """What the process says that it is: the labels of ``countersign_build_info``."""
+    (labels,) = re.findall(r"^countersign_build_info\{(.+)\} 1\.0$", pod.get("/metrics", timeout=10).text, re.MULTILINE)
+    return dict(re.findall(r'(\w+)="([^"]*)"', labels))
 
 
 def is_ours(pod: Pod) -> bool:

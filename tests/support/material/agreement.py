@@ -84,9 +84,12 @@ def filled(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def fill(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
+    """What the browser does before Complete is pressed: view, fill in. The body that completes."""
+    return {"values": filled(suite, slug, values), "request_id": str(uuid.uuid4())}
+
+
 def sign(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
     """What the browser does: view, fill in, complete."""
-    suite.page("POST", f"/s/{slug}/view", {"time_zone": "Europe/Copenhagen"})
-    body = {"values": filled(suite, slug, values), "request_id": str(uuid.uuid4())}
-    done: dict[str, Any] = suite.page("POST", f"/s/{slug}/complete", body)
+    done: dict[str, Any] = suite.page("POST", f"/s/{slug}/complete", fill(suite, slug, values))
     return done

@@ -24,7 +24,7 @@ def version_after() -> str:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of every file of the project that names a version, and others beside them."""
-    for name in ("pyproject.toml", CHANGELOG, "services/Dockerfile", "deploy/compose.yaml"):
+    for name in ("pyproject.toml", CHANGELOG, "services/Dockerfile", "deploy/trial.Dockerfile", "deploy/compose.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "deploy/kubernetes", tmp_path / "deploy/kubernetes")
@@ -32,9 +32,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def images(folder: Path) -> set[str]:
-    """The tags of our images that the files name."""
+    """The versions of our images that the files name, in tags and labels."""
     texts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
-    return {tag for text in texts for tag in re.findall(r"(?:countersign/[a-z]+:|newTag: )(\d[\w.]*)", text)}
+    return {
+        tag for text in texts for tag in re.findall(r"(?:countersign/[a-z]+:|newTag: |image\.version=)(\d[\w.]*)", text)
+    }
 
 
 def test_a_release_has_one_version_everywhere(checkout: Path) -> None:
