@@ -22,6 +22,7 @@ from contracts.runtime.operations import retrying
 from contracts.runtime.process import settings_of
 from deploy.rabbitmq import PrivateBroker
 from tests.support.services import processes as service_processes
+from tests.support.services.forking import completed
 from tests.support.services.specimens import contract, processes
 from tests.support.services.specimens.running import specimen
 from tests.support.services.specimens.specimen.models import Task
@@ -31,14 +32,7 @@ QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    return completed(*command, environment={**os.environ, **environment})
 
 
 def test_migrate_declares_the_queues_before_anybody_serves(broker: PrivateBroker, tmp_path: Path) -> None:

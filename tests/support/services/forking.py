@@ -1,13 +1,15 @@
 """Processes of services as tests start them: copies (``deploy.processes.forked``), with fork servers that all workers of a run share.
 
-Commands, the suite on PostgreSQL that the stories share, the images, and all else where STARTED_ANEW is set, are started as they
-are deployed.
+``countersign``, the suite on PostgreSQL that the stories share, the images, and all else where STARTED_ANEW is set, are started as
+they are deployed.
 """
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,37 @@ class CopiedProcess(ForkedProcess):
         if status is not None:
             _going_on.discard(self)
         return status
+
+
+class _Command(CopiedProcess):
+    """A process whose outputs are files of whoever starts it."""
+
+    def __init__(self, arguments: Sequence[str], outputs: tuple[int, int], **options: Any) -> None:
+        self._outputs = outputs
+        super().__init__(arguments, Path(os.devnull), **options)
+
+    def begin(self, arguments: Sequence[str], output: int, errors: int, **options: Any) -> None:
+        super().begin(arguments, *self._outputs, **options)
+
+
+def completed(
+    module: str, *arguments: str, environment: Mapping[str, str], timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """What a command has said, and how it ended: ``python -m module arguments``."""
+    command = [sys.executable, "-m", module, *arguments]
+    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as errors:
+        process = _Command(command, (told.fileno(), errors.fileno()), env=environment)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        said = []
+        for file in (told, errors):
+            file.seek(0)
+            said.append(file.read().decode())
+    return subprocess.CompletedProcess(command, status, *said)
 
 
 _servers: dict[str, ForkServers] = {}

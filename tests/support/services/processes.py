@@ -17,7 +17,7 @@ import pytest
 from contracts.runtime.bus import declare
 from contracts.runtime.process import settings_of
 from deploy.processes.logged import LoggedProcess
-from tests.support.services.forking import CopiedProcess
+from tests.support.services.forking import CopiedProcess, completed
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
@@ -56,14 +56,8 @@ def migrate(service: str, settings: dict[str, str]) -> None:
 
 def run(service: str, command: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """A command that ends by itself: ``migrate`` or ``check``."""
-    return subprocess.run(
-        [sys.executable, "-m", f"services.{service}", command],
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=600,  # RabbitMQ 4 takes a minute to say that a queue is on a node that is down
-        check=False,
-    )
+    # RabbitMQ 4 takes a minute to say that a queue is on a node that is down.
+    return completed(f"services.{service}", command, environment=settings, timeout=600)
 
 
 def start(service: str, command: str, settings: dict[str, str], log: IO[bytes]) -> LoggedProcess:
@@ -100,11 +94,4 @@ def running(service: str, command: str, settings: dict[str, str], log: Path) -> 
 
 def checked(*services: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """``check`` of several services in one process."""
-    return subprocess.run(
-        [sys.executable, "-m", "contracts.runtime.main", "check", *services],
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    return completed("contracts.runtime.main", "check", *services, environment=settings)
