@@ -28,6 +28,7 @@ IN_TURN = (
     "tests/contract/rendering/sealing/test_certsign_csc.py",
     "tests/contract/rendering/sealing/test_confirmations.py",
     "tests/contract/rendering/sealing/test_evidence.py",
+    "tests/contract/rendering/sealing/test_seal_time_stamps.py",
     "tests/contract/rendering/sealing/test_stamped_seals.py",
     "tests/contract/rendering/sealing/test_statements.py",
     "tests/contract/submissions/commands/",

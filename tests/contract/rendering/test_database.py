@@ -29,6 +29,7 @@ from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.signatures.workshop import Workshop
+from tests.contract.conftest import on
 from tests.support.files.pdf_files import LETTER, document, line, signed
 from tests.support.rendering import drawing
 from tests.support.rendering.seal_jobs import (
@@ -178,6 +179,7 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
         assert database.read(queries.sealed_here, file.sha256)
 
 
+@on("sqlite")
 def test_files_of_signers_are_named_and_never_read(
     database: Database,
     blobs: BlobStore,
@@ -228,6 +230,7 @@ def test_asked_twice_it_is_done_once(
     assert len(files_of(tmp_path)) == 2
 
 
+@on("postgresql")
 def test_a_document_that_came_signed_keeps_its_signature(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
 ) -> None:
@@ -243,6 +246,7 @@ def test_a_document_that_came_signed_keeps_its_signature(
 
 
 @pytest.mark.parametrize("kind", ["rsa-3072", "pkcs12"])
+@on("sqlite")
 def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str, tmp_path: Path) -> None:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import pkcs12
@@ -273,6 +277,7 @@ def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str,
 # --- what goes wrong --------------------------------------------------------------------------------------------------------
 
 
+@on("postgresql")
 def test_a_value_that_does_not_fit_ends_the_job_and_names_the_field(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
 ) -> None:
@@ -307,6 +312,7 @@ def test_a_given_up_job_can_be_asked_for_again_under_a_new_id(
     ]
 
 
+@on("sqlite")
 def test_what_is_read_back_wrong_is_never_given_out(
     database: Database,
     blobs: BlobStore,
@@ -332,6 +338,7 @@ def test_what_is_read_back_wrong_is_never_given_out(
 
 
 @pytest.mark.parametrize("error", [JobCrashed, JobTimedOut, JobFailed])
+@on("postgresql")
 def test_a_fault_of_the_work_is_tried_three_times(
     database: Database,
     blobs: BlobStore,
@@ -353,6 +360,7 @@ def test_a_fault_of_the_work_is_tried_three_times(
     assert given_up.error == "audit_trail failed: oops"
 
 
+@on("sqlite")
 def test_a_failed_attempt_takes_its_files_away(
     database: Database,
     blobs: BlobStore,
@@ -376,6 +384,7 @@ def test_a_failed_attempt_takes_its_files_away(
     assert files_of(tmp_path) == []
 
 
+@on("postgresql")
 def test_a_level_that_was_not_foreseen_is_a_fault(
     database: Database,
     blobs: BlobStore,
@@ -393,6 +402,7 @@ def test_a_level_that_was_not_foreseen_is_a_fault(
     assert files_of(tmp_path) == []
 
 
+@on("sqlite")
 def test_without_a_valid_certificate_nothing_is_sealed_and_nothing_is_lost(
     database: Database, blobs: BlobStore, keys: Path, tmp_path: Path
 ) -> None:
