@@ -198,6 +198,7 @@ def service(
 # --- calls ------------------------------------------------------------------------------------------------------------------
 
 
+@on("sqlite", "service")
 def test_a_document_is_made_ready(service: Running) -> None:
     prepared = service.prepare(document(line("Name: {{Name;role=Tenant}} please")))
     assert [(field.name, field.role) for field in prepared.fields] == [("Name", "Tenant")]
@@ -206,6 +207,7 @@ def test_a_document_is_made_ready(service: Running) -> None:
     assert len(prepared.pages) == 1
 
 
+@on("sqlite", "service")
 def test_a_signed_document_is_left_as_it_is(service: Running) -> None:
     prepared = service.prepare(signed(document(line("Theirs"))))
     assert prepared.signed
@@ -223,12 +225,14 @@ def test_a_signed_document_is_left_as_it_is(service: Running) -> None:
     ],
     ids=["empty", "html", "password", "certified", "bomb"],
 )
+@on("sqlite", "service")
 def test_what_is_refused_is_refused_in_a_sentence(service: Running, data: bytes, why: str) -> None:
     with pytest.raises(ServiceError, match=why) as caught:
         service.prepare(data)
     assert caught.value.status == 422
 
 
+@on("sqlite", "service")
 def test_html_becomes_a_document(service: Running) -> None:
     html = '<h1>Lease</h1><text-field name="Name" role="Tenant" style="width:100px;height:20px"></text-field>'
     request = rendering.PrepareHtml(name="Lease", html=html, size="A4")
@@ -239,6 +243,7 @@ def test_html_becomes_a_document(service: Running) -> None:
     assert service.blobs.get(one.original).startswith(b"%PDF")
 
 
+@on("sqlite", "service")
 def test_fields_of_a_plain_document_are_detected_in_a_child(service: Running) -> None:
     prepared = service.prepare(drawn_agreement(WORDINGS["en"]))
     request = rendering.DetectFields(file=prepared.file)
@@ -255,6 +260,7 @@ def test_fields_of_a_plain_document_are_detected_in_a_child(service: Running) ->
     assert rest.fields == found.fields[:1]
 
 
+@on("sqlite", "service")
 def test_pictures_in_html_come_through_the_guarded_way_out(service: Running) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (40, 30), (200, 10, 10)).save(picture, "PNG")
@@ -371,6 +377,7 @@ def test_what_was_made_from_documents_goes_when_it_is_told_that_these_are_erased
     assert service.blobs.exists(kept.key)
 
 
+@on("sqlite", "service")
 def test_pictures_and_signatures(service: Running) -> None:
     drawn = service.client.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text="Ana Łącka"))
     assert drawn.media_type == "image/png"
@@ -393,11 +400,13 @@ def test_pictures_and_signatures(service: Running) -> None:
         )
 
 
+@on("sqlite", "service")
 def test_characters_without_a_font_are_named(service: Running) -> None:
     answer = service.client.call(rendering.CHECK_TEXT, rendering.CheckText(texts=["ok", "\ue000x"]))
     assert answer.characters == ["", "\ue000"]
 
 
+@on("sqlite", "service")
 def test_where_a_duty_stamp_has_no_room_is_said_before(service: Running) -> None:
     asked = rendering.CheckStampPositions(
         documents=[drawing.stored()],
@@ -412,6 +421,7 @@ def test_where_a_duty_stamp_has_no_room_is_said_before(service: Running) -> None
     }
 
 
+@on("sqlite", "service")
 def test_a_sealed_file_that_was_stamped_is_valid_with_both_signatures(service: Running) -> None:
     files = [service.upload(contract_pdf(2))]
     sealed = service.client.call(rendering.COMBINE, rendering.Combine(files=files, seal=True)).file
@@ -429,6 +439,7 @@ def test_a_sealed_file_that_was_stamped_is_valid_with_both_signatures(service: R
     assert known.own_seals == [seal.field]
 
 
+@on("sqlite", "service")
 def test_drafts_show_what_is_there(service: Running, tmp_path: Path) -> None:
     request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=99).model_dump())
     one, again = (service.client.call(rendering.FILL_DRAFTS, request) for _ in range(2))
@@ -440,6 +451,7 @@ def test_drafts_show_what_is_there(service: Running, tmp_path: Path) -> None:
     assert verdict.checksum_status == "unsigned"
 
 
+@on("sqlite", "service")
 def test_the_draft_of_a_signed_document_is_a_copy(service: Running) -> None:
     """Drafts are removed when they are out of date; the template's file must not go with them."""
     request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=98).model_dump())
@@ -451,6 +463,7 @@ def test_the_draft_of_a_signed_document_is_a_copy(service: Running) -> None:
     assert service.blobs.get(draft.file) == service.blobs.get(came.file)
 
 
+@on("sqlite", "service")
 def test_merging_with_and_without_a_seal(service: Running, tmp_path: Path) -> None:
     files = [service.upload(contract_pdf(2)), service.upload(signed(document(line("signed"))))]
     plain = service.client.call(rendering.COMBINE, rendering.Combine(files=files))
@@ -466,6 +479,7 @@ def test_merging_with_and_without_a_seal(service: Running, tmp_path: Path) -> No
     assert not service.client.call(rendering.VERIFY, rendering.Verify(file=plain.file)).sealed_here
 
 
+@on("sqlite", "service")
 def test_nothing_to_merge(service: Running) -> None:
     with pytest.raises(ServiceError, match="must not be empty"):
         service.client.call(rendering.COMBINE, rendering.Combine(files=[]))
@@ -476,12 +490,14 @@ def test_nothing_to_merge(service: Running) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", b"%PDF-1.7 broken"])
+@on("sqlite", "service")
 def test_no_pdf_to_verify(service: Running, data: bytes) -> None:
     with pytest.raises(ServiceError, match="Malformed PDF") as caught:
         service.client.call(rendering.VERIFY, rendering.Verify(file=service.upload(data)))
     assert caught.value.status == 422
 
 
+@on("sqlite", "service")
 def test_a_file_that_is_gone(service: Running) -> None:
     gone = BlobRef(key="incoming/gone", sha256="0" * 64, size=3, media_type="application/pdf")
     with pytest.raises(ServiceError) as caught:
@@ -550,71 +566,6 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
         assert all(service.blobs.exists(key) for key in keys)
         assert len(service.about(seal_id)) == 1
     assert {state for seal_id, state in service.jobs() if seal_id in seal_ids} == {"done"}
-
-
-@on("postgresql", "service")
-def test_killed_while_a_provider_is_asked_each_document_has_one_signature(service: Running, tmp_path: Path) -> None:
-    """The provider takes its time with each step, so that the kill comes while it is at it, or has just done it."""
-
-    def reached(number: int, before: int) -> bool:
-        database = Database(service.database_url)
-        try:
-            rows = database.read(lambda session: list(session.scalars(sa.select(CertsignJob))))
-        finally:
-            database.dispose()
-        row = next((row for row in rows if row.submission_id == 60 + number), None)
-        if row is None:
-            return False
-        return [row.attempts > 0, row.prepared_for is not None, provider.calls.count(signs) > before][number]
-
-    signs = "signatures/signHash"
-    with csc_provider.running(tmp_path / "csc", Fault("slow", seconds=0.4)) as provider:
-        for number in range(3):
-            documents = [contract_pdf(1), document(line(f"annex {number}"))]
-            seal_id = f"asking-{number}"
-            request = seal_request(
-                service.blobs, *documents, submission_id=60 + number, seal_id=seal_id, certsign=by_csc(provider)
-            )
-            before = provider.calls.count(signs)
-            service.order(request)
-            wait_until(lambda number=number, before=before: reached(number, before), what="the provider to be asked")
-            os.kill(service.background.pid, signal.SIGKILL)
-            service.background.wait()
-            service.background = service.start("background")
-            signed = [
-                one
-                for document_ in service.sealed(seal_id).documents
-                for one in what_was_signed(service.blobs.get(document_.file))
-            ]
-            assert len(signed) == 2
-            made = provider.signing.record.counts()
-            assert all(made[one.hex()] for one in signed)
-            assert len(service.about(seal_id)) == 1
-        assert len(made) == 6, "nothing else was signed than what is in the files"
-
-
-@on("postgresql", "service")
-def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Running) -> None:
-    """As a seal whose process was killed on another machine: all that is known of it is that its lease ended. Later it goes on,
-    and what it makes counts for nothing."""
-    os.kill(service.background.pid, signal.SIGKILL)
-    service.background.wait()
-    service.background = service.start("background", RENDERING_LEASE_SECONDS="3")
-    request = seal_request(service.blobs, *[contract_pdf(150)] * 3, submission_id=50, seal_id="stands still")
-    service.order(request)
-    wait_until(lambda: _has_begun(service, 50, 1), what="the job to begin")
-    _stop_outside_a_transaction(service)
-    other = service.start("background", RENDERING_LEASE_SECONDS="3")
-    wait_until(lambda: ("stands still", "done") in service.jobs(), what="the other process makes it")
-    assert not _superseded(service)
-    os.kill(service.background.pid, signal.SIGCONT)
-    wait_until(lambda: _superseded(service), what="the first attempt to end")
-    end(other)
-    sealed = service.sealed("stands still")
-    assert len(service.about("stands still")) == 1
-    files = [*(one.file for one in sealed.documents), sealed.audit_trail]
-    assert {file.key.split("-")[2] for file in files} == {"2"}, "all files are the second attempt's"
-    assert all(service.blobs.get(file) for file in files)
 
 
 def _stop_outside_a_transaction(service: Running) -> None:
@@ -696,3 +647,71 @@ def test_the_log_holds_no_values(service: Running) -> None:
     for one in text.splitlines():
         if one.startswith("{"):
             assert json.loads(one)["event"]
+
+
+# --- on one database, which is the second that the others are tried on: another order would start the service anew for these ----
+
+
+@on("postgresql", "service")
+def test_killed_while_a_provider_is_asked_each_document_has_one_signature(service: Running, tmp_path: Path) -> None:
+    """The provider takes its time with each step, so that the kill comes while it is at it, or has just done it."""
+
+    def reached(number: int, before: int) -> bool:
+        database = Database(service.database_url)
+        try:
+            rows = database.read(lambda session: list(session.scalars(sa.select(CertsignJob))))
+        finally:
+            database.dispose()
+        row = next((row for row in rows if row.submission_id == 60 + number), None)
+        if row is None:
+            return False
+        return [row.attempts > 0, row.prepared_for is not None, provider.calls.count(signs) > before][number]
+
+    signs = "signatures/signHash"
+    with csc_provider.running(tmp_path / "csc", Fault("slow", seconds=0.4)) as provider:
+        for number in range(3):
+            documents = [contract_pdf(1), document(line(f"annex {number}"))]
+            seal_id = f"asking-{number}"
+            request = seal_request(
+                service.blobs, *documents, submission_id=60 + number, seal_id=seal_id, certsign=by_csc(provider)
+            )
+            before = provider.calls.count(signs)
+            service.order(request)
+            wait_until(lambda number=number, before=before: reached(number, before), what="the provider to be asked")
+            os.kill(service.background.pid, signal.SIGKILL)
+            service.background.wait()
+            service.background = service.start("background")
+            signed = [
+                one
+                for document_ in service.sealed(seal_id).documents
+                for one in what_was_signed(service.blobs.get(document_.file))
+            ]
+            assert len(signed) == 2
+            made = provider.signing.record.counts()
+            assert all(made[one.hex()] for one in signed)
+            assert len(service.about(seal_id)) == 1
+        assert len(made) == 6, "nothing else was signed than what is in the files"
+
+
+@on("postgresql", "service")
+def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Running) -> None:
+    """As a seal whose process was killed on another machine: all that is known of it is that its lease ended. Later it goes on,
+    and what it makes counts for nothing."""
+    os.kill(service.background.pid, signal.SIGKILL)
+    service.background.wait()
+    service.background = service.start("background", RENDERING_LEASE_SECONDS="3")
+    request = seal_request(service.blobs, *[contract_pdf(150)] * 3, submission_id=50, seal_id="stands still")
+    service.order(request)
+    wait_until(lambda: _has_begun(service, 50, 1), what="the job to begin")
+    _stop_outside_a_transaction(service)
+    other = service.start("background", RENDERING_LEASE_SECONDS="3")
+    wait_until(lambda: ("stands still", "done") in service.jobs(), what="the other process makes it")
+    assert not _superseded(service)
+    os.kill(service.background.pid, signal.SIGCONT)
+    wait_until(lambda: _superseded(service), what="the first attempt to end")
+    end(other)
+    sealed = service.sealed("stands still")
+    assert len(service.about("stands still")) == 1
+    files = [*(one.file for one in sealed.documents), sealed.audit_trail]
+    assert {file.key.split("-")[2] for file in files} == {"2"}, "all files are the second attempt's"
+    assert all(service.blobs.get(file) for file in files)
