@@ -16,8 +16,8 @@ from tests.support.servers.providers.tsa import Authority, authority
 from tests.support.services.suite import RunningSuite, start_suite
 
 ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)
-"""For a file of stories about turns, races, times, lists, visibility, repeated requests, or what a database refuses or others change
-in it. That each statement does the same on both is shown beside the services, in ``tests/contract``."""
+"""For stories, or a file of them, about turns, races, times, lists, visibility, repeated requests, or what a database refuses or
+others change in it. That each statement does the same on both is shown beside the services, in ``tests/contract``."""
 
 
 @pytest.fixture

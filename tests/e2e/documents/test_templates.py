@@ -14,8 +14,6 @@ from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import fetched, pdf_text
 from tests.support.services.suite import RunningSuite
 
-pytestmark = ON_BOTH_DATABASES
-
 
 def encoded(pdf: bytes) -> str:
     return base64.b64encode(pdf).decode()
@@ -146,6 +144,7 @@ def test_html(suite: RunningSuite) -> None:
     suite.api("POST", "/templates/html", {"html": "<p>x</p>", "size": "A7"}, status=422)
 
 
+@ON_BOTH_DATABASES
 def test_the_same_external_id_is_the_same_template(suite: RunningSuite) -> None:
     key = f"key-{uuid.uuid4().hex}"
     first = suite.template(agreement_pdf(["{{A;role=One}}"]), name="First", external_id=key, folder_name="Ours")
@@ -162,6 +161,7 @@ def test_the_same_external_id_is_the_same_template(suite: RunningSuite) -> None:
     assert [each["id"] for each in found] == [first["id"]]
 
 
+@ON_BOTH_DATABASES
 def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     mark = uuid.uuid4().hex[:10]
     names = [
@@ -223,6 +223,7 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert (len(found()), len(found(limit=11))) == (10, 11), "a page has ten rows unless it is told otherwise"
 
 
+@ON_BOTH_DATABASES
 def test_changes(suite: RunningSuite) -> None:
     made = suite.template(agreement_pdf(), name="Before")
     assert made["shared_link"] is True

@@ -19,9 +19,8 @@ from tests.support.material.outcomes import mails_to
 from tests.support.servers.receiver import Received, Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
 
-
+@ON_BOTH_DATABASES
 def test_a_webhook_s_life(suite: RunningSuite) -> None:
     with Receiver() as receiver:
 
@@ -87,6 +86,7 @@ def test_where_no_webhook_may_lead(suite: RunningSuite, url: str, reason: str) -
     assert reason in answer.text
 
 
+@ON_BOTH_DATABASES
 def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(suite: RunningSuite) -> None:
     hook = {"url": "http://127.0.0.1:9/x"}
     made = [suite.api("POST", "/webhooks", hook, status=201) for _ in range(12)]
@@ -106,6 +106,7 @@ def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(su
             suite.api("DELETE", f"/webhooks/{one['id']}")
 
 
+@ON_BOTH_DATABASES
 def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) -> None:
     """The body has the same three keys for all; who polls reads the same."""
     kinds = ["form.completed", "submission.created", "template.created", "template.updated"]
@@ -166,6 +167,7 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
         assert {**event, "id": None} == {"id": None, **told[kind]}
 
 
+@ON_BOTH_DATABASES
 def test_a_receiver_without_a_key_downloads_what_events_link_to(suite: RunningSuite) -> None:
     """For the time that its webhook sets; afterwards, and in what it was not set for, with a key."""
     with Receiver() as receiver:
@@ -237,6 +239,7 @@ def seconds(events: list[dict[str, Any]]) -> set[str]:
     return {one["timestamp"][:19] for one in events}
 
 
+@ON_BOTH_DATABASES
 def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
     template = suite.template(agreement_pdf())["id"]
     since = str(int(time.time()) - 1)
@@ -281,6 +284,7 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
         assert len(seconds(page)) == 1 < len(seconds(walked(path)))
 
 
+@ON_BOTH_DATABASES
 def test_an_invitation_that_is_sent_again_has_its_own_reply_address(suite: RunningSuite) -> None:
     address = f"{uuid.uuid4().hex}@example.com"
     seller, _ = send(suite, suite.template(agreement_pdf())["id"], send_email=False)

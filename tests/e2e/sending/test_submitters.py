@@ -12,8 +12,6 @@ from tests.support.material.outcomes import completed, events_of, fetched, mail_
 from tests.support.rendering.drawing import signature_png
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
-
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
@@ -21,6 +19,7 @@ def template(suite: RunningSuite) -> dict[str, Any]:
     return made
 
 
+@ON_BOTH_DATABASES
 def test_details_change_until_signing(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random", send_email=False)
     key, address = uuid.uuid4().hex, f"new-{uuid.uuid4().hex[:8]}@example.com"
@@ -77,6 +76,7 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
         assert suite.api("GET", f"/submitters/{buyer['id']}")["name"] == "Bo Buyer"
 
 
+@ON_BOTH_DATABASES
 def test_completed_by_the_api(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], send_email=False)
     body = {"completed": True, "values": SELLER_VALUES}
@@ -181,6 +181,7 @@ def test_another_ones_attachment_is_no_value(suite: RunningSuite, template: dict
     assert refused["details"][0]["field"] == mine["Seller signature"]
 
 
+@ON_BOTH_DATABASES
 def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict[str, Any]) -> None:
     mark = uuid.uuid4().hex[:10]
     names = [f"100%_{mark}", f"100x {mark}", f"a_b {mark}", f"aXb {mark}", f"ŁUKASZ {mark}"]

@@ -17,8 +17,6 @@ from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreem
 from tests.support.servers.receiver import Received, Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
-
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
@@ -57,6 +55,7 @@ def assert_sealed(path: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@ON_BOTH_DATABASES
 def test_two_signers_in_order_get_a_sealed_agreement(
     suite: RunningSuite, template: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -158,6 +157,7 @@ def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
     assert requests.get(f"{suite.base_url}/e/{slug}x", timeout=120).status_code == 404
 
 
+@ON_BOTH_DATABASES
 def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random")
     sign(suite, seller["slug"], SELLER_VALUES)
@@ -183,6 +183,7 @@ def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, A
     assert seen("/events/submission/submission.completed", "id") == 1
 
 
+@ON_BOTH_DATABASES
 def test_mails_are_sent_in_turn(suite: RunningSuite, template: dict[str, Any]) -> None:
     def mails() -> list[str]:
         return [path.read_text() for path in (suite.var_dir / "mail").glob("*.eml")]
