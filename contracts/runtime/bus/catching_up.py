@@ -5,7 +5,9 @@ restored), nobody would ever deliver. So the background process of each service 
 told, page by page (``contracts.rpc.events``), and looks which ids are not in its inbox. Those become rows of
 ``missing_events``. Normally they are just on their way, and their rows go when they are in the inbox. What has not come after
 a while is fetched from its owner and put into this service's own queue, as if the broker had delivered it: it is handled,
-retried and parked as any other event, and one that comes twice changes nothing (``outbox.first_time``).
+retried and parked as any other event, and one that comes twice changes nothing (``outbox.first_time``). As long as others of
+its kind come late but by themselves, it waits longer: of a queue that is behind, everything would else be put in twice, and it
+would stay behind.
 
 When nothing is missing this writes nothing but how far the walk has come. Where an owner has told nothing since the last look,
 and the broker was there all the time, it is asked less and less often.
@@ -55,6 +57,9 @@ MOST_SOUGHT = 500
 """So many missing events of an owner at once; the walk goes on when they are taken. A service that has more to do than it can
 is not given everything twice."""
 
+LONGEST_LATE = timedelta(minutes=1)
+"""After that an event is fetched, though others of its kind still come late by themselves: it may be lost all the same."""
+
 FETCHED_AT_ONCE = 50
 _A_MOMENT = timedelta(milliseconds=1)
 LONGEST_PAUSE = 60.0
@@ -99,6 +104,8 @@ class CatchingUp(Loop):
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
         self._quiet: dict[str, _Quiet] = {}
+        self._came_late: dict[str, float] = {}
+        """By kind of event: when (monotonic) one was last found taken that had been missing, and was not fetched."""
         self._losses = publisher.losses
         self._none_missing_at: int | None = None
 
@@ -163,7 +170,8 @@ class CatchingUp(Loop):
             return
         count, oldest = self._database.read(_survey)
         if count:
-            self._database.write_unsynced(_forget_taken)
+            came = self._database.write_unsynced(_forget_taken)
+            self._came_late |= dict.fromkeys(came, time.monotonic())
             for owner in self._owners:
                 self._ask(owner, partial(self._fetch, owner))
             count, oldest = self._database.read(_survey)
@@ -173,7 +181,9 @@ class CatchingUp(Loop):
 
     def _fetch(self, owner: str) -> None:
         moment = now()
-        while ids := self._database.write_unsynced(_due, owner, moment, max(self._every, _A_MOMENT)):
+        recently = time.monotonic() - 2 * self._every.total_seconds()
+        behind = [kind for kind, came in self._came_late.items() if came > recently]
+        while ids := self._database.write_unsynced(_due, owner, moment, max(self._every, _A_MOMENT), behind):
             envelopes = self._bus.call(rpc.EVENTS_BY_ID[owner], rpc.FetchEvents(ids=ids)).events
             if missing := set(ids) - {envelope.id for envelope in envelopes}:
                 self._database.write(_forget, missing)
@@ -234,8 +244,9 @@ def _note(session: Session, owner: str, page: rpc.ToldPage, kinds: list[str], at
     session.execute(insert.on_conflict_do_update(index_elements=["owner"], set_=there))
 
 
-def _due(session: Session, owner: str, moment: datetime, pause: timedelta) -> list[str]:
-    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it.
+def _due(session: Session, owner: str, moment: datetime, pause: timedelta, behind: Sequence[str]) -> list[str]:
+    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it. Those of the kinds that are
+    ``behind`` are due only when they have been missing for long.
 
     What would wait for longer than the pause after its own is due, too: that comes of a clock that was put back. A pause is
     never cut short by that, or all of an event's times would be over in a moment, and the broker have lost them together.
@@ -243,9 +254,14 @@ def _due(session: Session, owner: str, moment: datetime, pause: timedelta) -> li
     at, tries = missing_events.c.next_at, missing_events.c.tries
     longest = (pause + PAUSES[0], *PAUSES[1:])
     too_long = [sa.and_(tries == times, at > moment + wait) for times, wait in enumerate(longest)]
+    late = sa.and_(
+        missing_events.c.type.in_(behind),
+        tries == 0,
+        missing_events.c.noticed_at.between(moment - LONGEST_LATE, moment),
+    )
     due = (
         sa.select(missing_events.c.event_id)
-        .where(missing_events.c.owner == owner, sa.or_(at <= moment, *too_long))
+        .where(missing_events.c.owner == owner, sa.or_(at <= moment, *too_long), sa.not_(late))
         .order_by(missing_events.c.event_id)  # as they were stated
         .limit(FETCHED_AT_ONCE)
         .with_for_update(skip_locked=True)
@@ -270,9 +286,12 @@ def _forget(session: Session, ids: Iterable[str]) -> None:
     session.execute(sa.delete(missing_events).where(missing_events.c.event_id.in_(list(ids))))
 
 
-def _forget_taken(session: Session) -> None:
+def _forget_taken(session: Session) -> set[str]:
+    """Forget those that have been taken meanwhile. Returns the kinds of which one came by itself."""
     handled = sa.exists().where(inbox.c.event_id == missing_events.c.event_id)
-    session.execute(sa.delete(missing_events).where(handled))
+    kind, tries = missing_events.c.type, missing_events.c.tries
+    taken = session.execute(sa.delete(missing_events).where(handled).returning(kind, tries))
+    return {row.type for row in taken if row.tries == 0}
 
 
 def _survey(session: Session) -> tuple[int, datetime | None]:

@@ -31,6 +31,7 @@ from tests.support.material.telling import tell_everything
 from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
+from tests.support.services.suite import wait_until
 
 SUBSCRIPTIONS = [FORM_VIEWED, FORM_COMPLETED]
 
@@ -166,6 +167,49 @@ def test_an_event_that_is_late_is_taken_off_the_list(owner: Owner, consumer: Con
     loop.turn()
     assert consumer.missing() == []
     assert consumer.asked.count("events_by_id") == 1, "a minute passes before it is fetched again"
+
+
+def test_a_queue_that_is_behind_is_not_filled_with_everything_twice(
+    owner: Owner, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as what is late comes by itself; what does not come after a while is fetched all the same."""
+    ids = owner.told(1, 2, 3)
+    every = timedelta(seconds=0.2)
+    loop = CatchingUp("webhooks", consumer.database, consumer, consumer, SUBSCRIPTIONS, every)  # type: ignore[arg-type]
+
+    def turned(until: Callable[[], bool]) -> bool:
+        loop.turn()
+        time.sleep(every.total_seconds() / 4)
+        return until()
+
+    moment = now()
+    monkeypatch.setattr(catching_up, "now", lambda: moment)
+    wait_until(lambda: turned(lambda: len(consumer.missing()) == 3), what="three that are late")
+    moment += 2 * every
+    consumer.hear_of(ids[0])
+    loop.turn()
+    assert (consumer.missing(), "events_by_id" in consumer.asked) == (ids[1:], False)
+    consumer.hear_of(ids[1])
+    moment += catching_up.LONGEST_LATE
+    loop.turn()
+    assert consumer.logged() == ids, "it was missing for long: the second came by itself, the third was fetched"
+    assert consumer.asked.count("events_by_id") == 1
+
+
+def test_a_queue_that_goes_on_no_more_is_filled(owner: Owner, consumer: Consumer) -> None:
+    """One came late, and then none: the others are lost."""
+    ids = owner.told(1, 2)
+    every = timedelta(seconds=0.2)
+    loop = CatchingUp("webhooks", consumer.database, consumer, consumer, SUBSCRIPTIONS, every)  # type: ignore[arg-type]
+
+    def turned(until: Callable[[], bool]) -> bool:
+        loop.turn()
+        time.sleep(every.total_seconds() / 4)
+        return until()
+
+    wait_until(lambda: turned(lambda: len(consumer.missing()) == 2), what="two that are late")
+    consumer.hear_of(ids[0])
+    wait_until(lambda: turned(lambda: consumer.logged() == ids), what="the other one")
 
 
 def test_a_clock_that_was_put_back_cuts_no_pause_short(
