@@ -86,6 +86,7 @@ def filled(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def fill(suite: Pages, slug: str, values: dict[str, Any]) -> dict[str, Any]:
     """What the browser does before Complete is pressed: view, fill in. The body that completes."""
+    suite.page("POST", f"/s/{slug}/view", {"time_zone": "Europe/Copenhagen"})
     return {"values": filled(suite, slug, values), "request_id": str(uuid.uuid4())}
 
 
