@@ -160,7 +160,8 @@ def test_the_comparison_sees_what_a_defect_does() -> None:
         compared(page, page.crop((0, 0, 699, 200)))
 
 
-def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open_page: OpenPage) -> None:
+def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
+    watch.expected.append("503")  # a service that is busy: the page asks again
     fields = definitions()
     made = suite.template(document(), name="Sameness", document={"fields": fields})
     values = {name: value for name, _, value, _, _ in VALUES if value is not None}

@@ -36,7 +36,7 @@ from countersign_client.api.batches import (
     batches_search,
 )
 from countersign_client.api.events import events_feed, events_form, events_submission
-from countersign_client.api.keys import keys_create, keys_remove, keys_search, keys_update
+from countersign_client.api.keys import keys_create, keys_get, keys_remove, keys_search, keys_update
 from countersign_client.api.signing_form import attachments_create, phone_codes_send, submitter_form_views_create
 from countersign_client.api.submissions import (
     submissions_certsign,
@@ -297,6 +297,7 @@ def keys(client: AuthenticatedClient, user: int) -> None:
     assert (made.expires_at is not None, made.last_used_at, bool(made.api_key)) == (True, None, True)
     change = KeyChange(scopes=[KeyScope.READ])
     assert told(keys_update.sync_detailed(user, made.id, client=client, body=change), Key).scopes == [KeyScope.READ]
+    assert told(keys_get.sync_detailed(user, made.id, client=client), Key).name == "CRM"
     first, other = told_all(keys_search.sync_detailed(user, client=client), Key)
     assert (first.first, first.expires_at, other.id) == (True, None, made.id)
     assert told(keys_remove.sync_detailed(user, made.id, client=client), Key).name == "CRM"
