@@ -131,9 +131,13 @@ class LaneChoice:
         """Return since when the row has been due that waits longest for us. Those of a lane that fails, or that has no place
         left for being slow, wait for whoever they belong to."""
         lanes, failing = self._at_work(session, times), self._failing(session)
-        heads = session.execute(self._heads, dict(times)).all()
-        ours = [lane for lane, _ in heads if lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))]
-        return min((at for lane, at in heads if at is not None and lane in ours), default=None)
+        heads = session.execute(self._heads, dict(times))
+        ours = (
+            at
+            for lane, at in heads
+            if at is not None and lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))
+        )
+        return min(ours, default=None)
 
     def _at_work(self, session: Session, times: Mapping[str, datetime]) -> dict[Any, _Lane]:
         slow_before = times["moment"] + self._lease - SLOW
