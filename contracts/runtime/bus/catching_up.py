@@ -245,8 +245,8 @@ def _note(session: Session, owner: str, page: rpc.ToldPage, kinds: list[str], at
 
 
 def _due(session: Session, owner: str, moment: datetime, pause: timedelta, behind: Sequence[str]) -> list[str]:
-    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it. Those of the kinds that are
-    ``behind`` are due only when they have been missing for long.
+    """Choose the next ones to be fetched. They are due again in a moment, in case nothing comes of it. Those of the kinds that
+    are ``behind`` are due only when they have been missing for long.
 
     What would wait for longer than the pause after its own is due, too: that comes of a clock that was put back. A pause is
     never cut short by that, or all of an event's times would be over in a moment, and the broker have lost them together.

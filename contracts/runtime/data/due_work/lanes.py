@@ -44,8 +44,8 @@ def is_free(row: Any) -> sa.ColumnElement[bool]:
 
 
 def is_held(row: Any) -> sa.ColumnElement[bool]:
-    """Somebody is at it, or was. Of ``state`` an expression: SQLite would else take the index of the due rows in place of that
-    of the rows that are held, where that was made last, and read a whole backlog."""
+    """Return the condition for rows that somebody is at, or was. Of ``state`` an expression: SQLite would else take the index
+    of the due rows, where it was made after that of the rows that are held, and read a whole backlog."""
     return sa.and_(row.leased_by.is_not(None), row.state.concat("") == sa.literal_column("'due'"))
 
 
