@@ -166,8 +166,8 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
 
 
 def _calls_to(owner: str, service: str) -> str | None:
-    """The routing keys of what the service asks the owner for: those, or all but the others where that is shorter. The owner
-    answers nobody (``rpc.callers``) who asks for what it does not know."""
+    """Return a pattern for the routing keys of what the service asks the owner for: those, or all but the others where that is
+    shorter. The owner answers nobody (``rpc.callers``) who asks for what it does not know."""
     asked: list[str] = []
     others: list[str] = []
     for call, asking in callers().items():

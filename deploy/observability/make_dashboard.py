@@ -79,7 +79,7 @@ def quantile(share: float, histogram: str, by: str = "") -> str:
 
 
 def slowest(histogram: str, by: str) -> str:
-    """The eight slowest, of those that have been observed of late: without any there is no number."""
+    """Return the eight slowest, of those that have been observed of late: without any there is no number."""
     return f"topk(8, {quantile(0.95, histogram, by)} >= 0)"
 
 

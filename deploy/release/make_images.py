@@ -104,12 +104,8 @@ class Engine:
         if pull:
             self.run("pull", "--quiet", base)
         (found,) = json.loads(self.run("image", "inspect", base))
-        repository = base.partition("@")[0]
-        repository = repository if ":" not in repository.rpartition("/")[2] else repository.rpartition(":")[0]
-        if not found.get("RepoDigests"):
-            raise NotBuilt(f"{base} has no digest here: pull it from a registry")
-        digest = found["RepoDigests"][0].rpartition("@")[2]
-        return f"{repository}@{digest}", digest.removeprefix("sha256:")
+        name = by_digest(base, found.get("RepoDigests") or [])
+        return name, name.rpartition("@sha256:")[2]
 
     def inventory(self, name: str) -> dict[str, object]:
         """Return what is found in an image (``image/inventory.py``, run inside it)."""
@@ -144,6 +140,19 @@ def recipe(what: str, *, revision: str = "", base: str = "", epoch: int | None =
     arguments |= {"PYTHON": base} if base else {}
     dockerfile = "deploy/trial.Dockerfile" if what == TRIAL else "services/Dockerfile"
     return Recipe(what, dockerfile, arguments, epoch)
+
+
+def by_digest(base: str, known: Sequence[str]) -> str:
+    """Return the name of an image by its digest: by the one that ``base`` ends with, else by that of its repository among those
+    that it is ``known`` by here, which may be of others, too. Raises ``NotBuilt``."""
+    name, _, asked = base.partition("@")
+    repository = name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0]
+    if not asked:
+        if not known:
+            raise NotBuilt(f"{base} has no digest here: pull it from a registry")
+        own = [one for one in known if one.startswith(f"{repository}@")]
+        asked = (own or known)[0].rpartition("@")[2]
+    return f"{repository}@{asked}"
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _commit() -> str:
-    """As an image is told it, which a checkout is not."""
+    """Return the commit, as an image is told it, which a checkout is not."""
     told = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
     )
@@ -57,7 +57,7 @@ def _commit() -> str:
 
 
 def _asked(minutes: float) -> dict[str, Any]:
-    """What Prometheus answers after so many minutes of work."""
+    """Return what Prometheus answers after so many minutes of work."""
     from deploy.demo import PURCHASE_AGREEMENT, Demo
     from deploy.rabbitmq import free_port
     from tests.load.agreements.agreements import LoadedSuite, Signers

@@ -104,8 +104,8 @@ class CatchingUp(Loop):
         self._failures: dict[str, int] = {}
         self._next: dict[str, float] = {}
         self._quiet: dict[str, _Quiet] = {}
-        self._came_late: dict[str, float] = {}
-        """By kind of event: when (monotonic) one was last found taken that had been missing, and was not fetched."""
+        self._came_late: set[str] = set()
+        """The kinds of events of which, at the last look, one was found taken that had been missing, and was not fetched."""
         self._losses = publisher.losses
         self._none_missing_at: int | None = None
 
@@ -171,18 +171,16 @@ class CatchingUp(Loop):
         count, oldest = self._database.read(_survey)
         if count:
             came = self._database.write_unsynced(_forget_taken)
-            self._came_late |= dict.fromkeys(came, time.monotonic())
+            behind, self._came_late = sorted(came | self._came_late), came
             for owner in self._owners:
-                self._ask(owner, partial(self._fetch, owner))
+                self._ask(owner, partial(self._fetch, owner, behind))
             count, oldest = self._database.read(_survey)
         self._none_missing_at = None if count else changes
         MISSING.labels(self._service).set(count)
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
 
-    def _fetch(self, owner: str) -> None:
+    def _fetch(self, owner: str, behind: Sequence[str]) -> None:
         moment = now()
-        recently = time.monotonic() - 2 * self._every.total_seconds()
-        behind = [kind for kind, came in self._came_late.items() if came > recently]
         while ids := self._database.write_unsynced(_due, owner, moment, max(self._every, _A_MOMENT), behind):
             envelopes = self._bus.call(rpc.EVENTS_BY_ID[owner], rpc.FetchEvents(ids=ids)).events
             if missing := set(ids) - {envelope.id for envelope in envelopes}:
@@ -245,8 +243,8 @@ def _note(session: Session, owner: str, page: rpc.ToldPage, kinds: list[str], at
 
 
 def _due(session: Session, owner: str, moment: datetime, pause: timedelta, behind: Sequence[str]) -> list[str]:
-    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it. Those of the kinds that are
-    ``behind`` are due only when they have been missing for long.
+    """Choose the next ones to be fetched. They are due again in a moment, in case nothing comes of it. Those of the kinds that
+    are ``behind`` are due only when they have been missing for long.
 
     What would wait for longer than the pause after its own is due, too: that comes of a clock that was put back. A pause is
     never cut short by that, or all of an event's times would be over in a moment, and the broker have lost them together.

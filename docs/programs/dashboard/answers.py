@@ -18,13 +18,13 @@ class Prometheus(Protocol):
 
 
 def filled_in(expression: str, every: int) -> str:
-    """A query as Grafana sends it for all jobs, with the interval for rates that it chooses where this many seconds lie between
-    two scrapes."""
+    """Return a query as Grafana sends it for all jobs, with the interval for rates that it chooses where this many seconds lie
+    between two scrapes."""
     return expression.replace("$__rate_interval", f"{4 * every}s").replace("$job", ".+")
 
 
 def answers_of(prometheus: Prometheus, start: float, end: float, every: int) -> dict[str, Any]:
-    """The answers to each query of each panel, by the panel's id: in the order of its queries, each series with its
+    """Return the answers to each query of each panel, by the panel's id: in the order of its queries, each series with its
     ``name``."""
     panels = {}
     for panel in make_dashboard.dashboard()["panels"]:
@@ -41,7 +41,7 @@ def answers_of(prometheus: Prometheus, start: float, end: float, every: int) -> 
 
 
 def called(labels: dict[str, str], legend: str) -> str:
-    """What a line is called: its legend with the labels filled in, or without one its labels."""
+    """Return what a line is called: its legend with the labels filled in, or without one its labels."""
     if not legend:
         return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items())) + "}"
     return re.sub(r"{{\s*(\w+)\s*}}", lambda found: labels.get(found[1], ""), legend)

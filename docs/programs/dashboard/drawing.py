@@ -42,7 +42,7 @@ def draw(answers: dict[str, Any]) -> list[Path]:
 
 
 def file_of(row: str) -> str:
-    """The name of the picture of a row."""
+    """Return the name of the picture of a row."""
     return f"dashboard-{row.lower().replace(' ', '-')}.webp"
 
 

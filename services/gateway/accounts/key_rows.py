@@ -48,7 +48,7 @@ def of_user(session: Session, user: User) -> list[ApiKeyRow]:
 
 
 def one_of_user(session: Session, user: User, key_id: str) -> ApiKeyRow:
-    """A good key of a user. Raises ServiceError("not_found")."""
+    """Return a good key of a user. Raises ServiceError("not_found")."""
     for row in of_user(session, user):
         if row.id == key_id:
             return row

@@ -64,7 +64,7 @@ def user_keys(session: Session, user_id: int) -> list[dict[str, Any]]:
 
 
 def user_key(session: Session, user_id: int, key_id: str) -> dict[str, Any]:
-    """An API key of an active user; ServiceError when there is none."""
+    """Return an API key of an active user; ServiceError when there is none."""
     return key_rows.shown(key_rows.one_of_user(session, _active(session, user_id), key_id))
 
 

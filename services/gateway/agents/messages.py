@@ -31,7 +31,7 @@ def read(body: bytes) -> dict[str, Any]:
 
 def error_object(error: ServiceError) -> dict[str, Any]:
     """Return the message that says what ``read`` has refused. It has no ``id``: what is no message has none to be believed."""
-    code = INVALID_REQUEST if error.code == "invalid" else PARSE_ERROR
+    code = PARSE_ERROR if error.code == "bad_request" else INVALID_REQUEST
     return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message}}
 
 

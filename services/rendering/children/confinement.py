@@ -146,13 +146,14 @@ def deny_way_out() -> bool:
 
 
 def _takes_filters() -> bool:
-    """Whether seccomp takes filters at all. It looks at one after it has found that it may have to: at none here."""
+    """Tell whether seccomp takes filters at all. It looks at one only where it does, and says of none that it is at no address
+    (EFAULT); elsewhere it refuses before."""
     refused = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, None, 0, 0) < 0
     return bool(refused) and ctypes.get_errno() == errno.EFAULT
 
 
 def filter_of(machine: str, process: int) -> bytes | None:
-    """The filter for a process on a machine, as seccomp takes it; None where the machine's calls are not known."""
+    """Return the filter for a process on a machine, as seccomp takes it; None where the machine's calls are not known."""
     calls = _DENIED_CALLS.get(machine)
     if calls is None:
         return None

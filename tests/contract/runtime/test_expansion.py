@@ -20,6 +20,11 @@ def columns(url: str) -> dict[str, dict[str, Any]]:
         engine.dispose()
 
 
+def may_be_left_out(column: dict[str, Any]) -> bool:
+    """Whether a row can be written without it."""
+    return bool(column["nullable"] or column["default"] is not None)
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_the_version_before_can_read_and_write_what_a_migration_leaves(service: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'rows.sqlite'}"
@@ -31,8 +36,10 @@ def test_the_version_before_can_read_and_write_what_a_migration_leaves(service: 
             assert after.get(table, {}).keys() >= known.keys(), f"{revision} of {service} takes something from {table}"
             for name, column in after[table].items():
                 if name not in known:
-                    optional = column["nullable"] or column["default"] is not None
-                    assert optional, f"{revision}: who does not know {table}.{name} can write no row"
-                elif column["nullable"] != known[name]["nullable"]:
-                    assert column["nullable"], f"{revision}: who may have written no {table}.{name} must now"
+                    assert may_be_left_out(column), f"{revision}: who does not know {table}.{name} can write no row"
+                else:
+                    still = column["nullable"] or not known[name]["nullable"]
+                    assert still, f"{revision}: who may have written NULL as {table}.{name} may not now"
+                    still = may_be_left_out(column) or not may_be_left_out(known[name])
+                    assert still, f"{revision}: who may have written no {table}.{name} must now"
         before = after

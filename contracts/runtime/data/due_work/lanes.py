@@ -44,8 +44,8 @@ def is_free(row: Any) -> sa.ColumnElement[bool]:
 
 
 def is_held(row: Any) -> sa.ColumnElement[bool]:
-    """Somebody is at it, or was. Of ``state`` an expression: SQLite would else take the index of the due rows in place of that
-    of the rows that are held, where that was made last, and read a whole backlog."""
+    """Return the condition for rows that somebody is at, or was. Of ``state`` an expression: SQLite would else take the index
+    of the due rows, where it was made after that of the rows that are held, and read a whole backlog."""
     return sa.and_(row.leased_by.is_not(None), row.state.concat("") == sa.literal_column("'due'"))
 
 
@@ -131,9 +131,13 @@ class LaneChoice:
         """Return since when the row has been due that waits longest for us. Those of a lane that fails, or that has no place
         left for being slow, wait for whoever they belong to."""
         lanes, failing = self._at_work(session, times), self._failing(session)
-        heads = session.execute(self._heads, dict(times)).all()
-        ours = [lane for lane, _ in heads if lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))]
-        return min((at for lane, at in heads if at is not None and lane in ours), default=None)
+        heads = session.execute(self._heads, dict(times))
+        ours = (
+            at
+            for lane, at in heads
+            if at is not None and lane not in failing and not self._is_slow(lanes.get(lane, _Lane()))
+        )
+        return min(ours, default=None)
 
     def _at_work(self, session: Session, times: Mapping[str, datetime]) -> dict[Any, _Lane]:
         slow_before = times["moment"] + self._lease - SLOW

@@ -219,18 +219,20 @@ CASES = [
     ),
     Case(
         "CountersignMessagesNotTaken",
-        "60m",
+        "36m",
         {
             f'countersign_due_work_total{{{PROCESS},work="mails",outcome="retry"}}': "0+1x60",
-            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="done"}}': "0+1x20 20x40",
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="done"}}': "1x60",
+            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="retry"}}': "0+1x60",
             f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="done"}}': "0+1x60",
         },
         {
-            # One mailbox of many is full; a receiver of webhooks is dead; and nothing but one mail is sent, to one that is full.
-            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="retry"}}': "0+1x60",
-            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="done"}}': "0+1x60",
+            # Nothing but one mail is sent, at its times of MAIL_RETRY_SECONDS, to a mailbox that is full; of many messages to
+            # telephones some are not taken; a receiver of webhooks is dead.
+            f'countersign_due_work_total{{{PROCESS},work="mails",outcome="retry"}}': "0x10 3 4 5 5 5 5 5 5 6x9 7x40",
+            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="retry"}}': "0+1x60",
+            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="done"}}': "0+1x60",
             f'countersign_due_work_total{{{PROCESS},work="deliver",outcome="retry"}}': "0+1x60",
-            f'countersign_due_work_total{{{PROCESS},work="phone-messages",outcome="retry"}}': "0x30 3 3 4 5 5 5 5 5 5 6x30",
         },
         {"work": "mails"},
     ),

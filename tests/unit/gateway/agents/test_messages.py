@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from contracts.errors import ServiceError
 from services.gateway.agents import messages
+from services.gateway.http import json_body
 
 _SIMPLE = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(0, 1), st.sampled_from(["", "x"]))
 _ANY = st.one_of(_SIMPLE, st.lists(_SIMPLE, max_size=2), st.dictionaries(st.sampled_from("ab"), _SIMPLE, max_size=2))
@@ -48,6 +49,18 @@ def test_what_is_let_through_the_sdk_takes(value: dict[str, Any]) -> None:
         assert _taken(value)
     else:
         assert messages.error_object(refused)["error"]["code"] == messages.INVALID_REQUEST
+
+
+def test_only_what_is_no_json_is_an_error_of_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_body, "MOST_VALUES", 5)
+    for body, code in (
+        (b'{"id": 1', messages.PARSE_ERROR),
+        (b"[1,2,3,4,5,6,7,8]", messages.INVALID_REQUEST),  # more values than there is memory for
+        (b'{"method": "\\u0000"}', messages.INVALID_REQUEST),
+    ):
+        with pytest.raises(ServiceError) as refused:
+            messages.read(body)
+        assert messages.error_object(refused.value)["error"]["code"] == code, refused.value.message
 
 
 @pytest.mark.parametrize(
