@@ -215,8 +215,11 @@ def make(engine: Engine, what: str, chosen: argparse.Namespace, context: Path, c
 
 
 def epoch_of(commit: str) -> int:
-    """Return the time of a commit, or what ``SOURCE_DATE_EPOCH`` says."""
-    return int(os.environ.get(_EPOCH) or git("show", "--no-patch", "--format=%ct", commit))
+    """Return the time of a commit, or what ``SOURCE_DATE_EPOCH`` says. Raises ``NotBuilt``."""
+    seconds = os.environ.get(_EPOCH) or git("show", "--no-patch", "--format=%ct", commit)
+    if not seconds.isdecimal():
+        raise NotBuilt(f"{_EPOCH} must be a whole number of seconds")
+    return int(seconds)
 
 
 def version(root: Path) -> str:

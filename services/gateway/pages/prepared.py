@@ -103,7 +103,8 @@ def _shown(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
                 raise rows.ended(rows.CHANGED)
             if found.filled is None:
                 return _render("refused", problem=_would_be_refused(found)), 409
-            holders.prepared.check_preparer(row)
+            if rows.state(row, now()) is rows.State.WAITING:  # what is confirmed is sent, whatever becomes of the key
+                holders.prepared.check_preparer(row)
             drawn = picture(context.bus.call, context.blobs, found.filled, found.tried.fields, 1)
     except ServiceError as error:
         return _refused(error)

@@ -27,3 +27,9 @@ def test_a_base_image_is_named_by_the_digest_that_was_asked_for(base: str, known
 def test_a_base_image_that_was_only_built_here_has_none() -> None:
     with pytest.raises(NotBuilt, match="has no digest here"):
         by_digest(PYTHON, [])
+
+
+def test_a_time_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    with pytest.raises(make_images.NotBuilt, match="SOURCE_DATE_EPOCH must be a whole number of seconds"):
+        make_images.epoch_of("HEAD")
