@@ -45,7 +45,16 @@ def test_a_signer_chooses_a_language_and_loses_nothing(
 def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
     """The pages in the pseudo-language: what they say and what they tell a screen reader is marked, or somebody has filled it in."""
     watch.expected += ["401", "404", "410", "503"]  # a wrong key; a service that is busy: the page asks again
-    known = [*FILLED_IN, "Countersign", "API", "llms.txt", "mm/dd/yyyy", "dd/mm/yyyy", f"{PSEUDO}@example.com", "Signer"]
+    known = [
+        *FILLED_IN,
+        "Countersign",
+        "API",
+        "llms.txt",
+        "mm/dd/yyyy",
+        "dd/mm/yyyy",
+        f"{PSEUDO}@example.com",
+        "Signer",
+    ]
     known += [name for _, name in offered()]  # each language is named in itself
     page = open_page("/verify", DESKTOP)
     found = {}

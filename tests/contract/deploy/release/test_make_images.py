@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.release.make_images import NotBuilt, by_digest
+from deploy.release.make_images import NotBuilt, by_digest, epoch_of
 
 ONE, OTHER = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 PYTHON = "docker.io/library/python"
@@ -31,5 +31,5 @@ def test_a_base_image_that_was_only_built_here_has_none() -> None:
 
 def test_a_time_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    with pytest.raises(make_images.NotBuilt, match="SOURCE_DATE_EPOCH must be a whole number of seconds"):
-        make_images.epoch_of("HEAD")
+    with pytest.raises(NotBuilt, match="SOURCE_DATE_EPOCH must be a whole number of seconds"):
+        epoch_of("HEAD")
