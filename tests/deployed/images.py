@@ -129,8 +129,8 @@ def revision() -> str:
     )
 
 
-_MADE_OF = ("contracts", "services", "deploy/locks", "deploy/release/image")
-"""What images are made of, where it matters to how they run."""
+_MADE_OF = ("contracts", "services", "deploy/locks", "deploy/release/image", ":(exclude)*.md")
+"""What images are made of, where it matters to how they run: pages for readers lie among it."""
 REVISION = "org.opencontainers.image.revision"
 """The label of an image that says what it was made of."""
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+")

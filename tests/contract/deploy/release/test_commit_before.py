@@ -46,6 +46,7 @@ def test_without_a_release_it_is_the_commit_before_the_images_changed(tmp_path: 
     first = commit("contracts/types.py")
     commit("services/gateway/app.py")
     commit("docs/keys.md")
+    commit("services/gateway/README.md")
     assert commit_before(tmp_path) == first
 
 
