@@ -6,7 +6,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ print(json.dumps([len(guides.names()), min(migrations.values()), guides.__file__
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python of its own, with the package and, of this environment, what it needs."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -36,7 +35,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", str(wheel)], check=True)
     (packages,) = (folder / "venv/lib").glob("python*/site-packages")
     (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    yield folder
+    return folder
 
 
 def run(installed: Path, *command: str) -> str:
