@@ -30,6 +30,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
         libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 \
         libreoffice-writer \
         rabbitmq-server \
+    # A secret by chance, which installing makes: the suite's broker makes its own.
+    && rm -f /var/lib/rabbitmq/.erlang.cookie \
     && sh /build/office.sh && rm -r /build
 WORKDIR /app
 COPY --from=packages /venv /venv
