@@ -13,7 +13,8 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from deploy.suite import ADMIN_KEY_FILE, write_secret
-from services.gateway.accounts import commands, keys, operators, queries
+from services.gateway.accounts import commands, operators, queries
+from services.gateway.accounts.api_keys import keys
 from services.gateway.rights import Rights
 from services.gateway.settings import Settings
 

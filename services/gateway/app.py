@@ -23,7 +23,8 @@ from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.monitoring.lateness import IDLE_TICK_SECONDS, TICK_SECONDS, Lateness
 from contracts.runtime.operations import operating
-from services.gateway.accounts import commands, keys, operators, queries
+from services.gateway.accounts import commands, operators, queries
+from services.gateway.accounts.api_keys import keys
 from services.gateway.accounts.auth import Authenticator, security_map
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.agents.endpoint import Endpoint

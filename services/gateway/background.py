@@ -11,7 +11,7 @@ from contracts.runtime.data.due_work.background import DueWork, Every
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.gateway.accounts import account_pictures, commands, operators, provider_checks, queries
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.api.requests import repeats
 from services.gateway.prepared.sending import Prepared
 from services.gateway.settings import Settings

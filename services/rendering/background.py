@@ -22,10 +22,11 @@ from services.rendering.models import (
 )
 from services.rendering.providers.opening import Providers
 from services.rendering.rules import confirming, domain
-from services.rendering.sealing import archive_work, certsign_work, confirm_work
-from services.rendering.sealing.certsign_work import CertsignWork
-from services.rendering.sealing.confirm_work import ConfirmWork
+from services.rendering.sealing import archive_work
 from services.rendering.sealing.receipts import ReceiptWork
+from services.rendering.sealing.remote import certsign_work, confirm_work
+from services.rendering.sealing.remote.certsign_work import CertsignWork
+from services.rendering.sealing.remote.confirm_work import ConfirmWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.sealing.statements import StatementWork

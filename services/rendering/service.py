@@ -57,9 +57,9 @@ from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import Providers as CertificateProviders
 from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain, stamps
-from services.rendering.sealing.certsign_check import CertsignChecks
-from services.rendering.sealing.confirm_work import Confirmations
 from services.rendering.sealing.evidence import Evidence
+from services.rendering.sealing.remote.certsign_check import CertsignChecks
+from services.rendering.sealing.remote.confirm_work import Confirmations
 from services.rendering.settings import Settings
 from services.rendering.signatures.anchors import in_der
 from services.rendering.signatures.time_stamping import Assurance, CertificateRevoked, TimeStampFailed

@@ -25,8 +25,9 @@ from services.submissions.planning.first_pages import FirstPages
 from services.submissions.reading import stored_files as own_files
 from services.submissions.settings import Settings
 from services.submissions.site import Site
-from services.submissions.storage import handovers, identity_checks, one_time_codes, phone_drawings
+from services.submissions.storage import handovers
 from services.submissions.storage.due import Due
+from services.submissions.storage.signers import identity_checks, one_time_codes, phone_drawings
 
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")

@@ -17,11 +17,12 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
 from services.gateway import rights
-from services.gateway.accounts import key_rows, queries
+from services.gateway.accounts import queries
+from services.gateway.accounts.api_keys import key_rows
+from services.gateway.accounts.api_keys.keys import KeyRing, id_of
+from services.gateway.accounts.api_keys.last_use import LastUse
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.accounts.domain import not_authenticated
-from services.gateway.accounts.keys import KeyRing, id_of
-from services.gateway.accounts.last_use import LastUse
 from services.gateway.accounts.queries import KnownKey
 from services.gateway.http.client_address import Network, client_address
 from services.gateway.http.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest

@@ -17,8 +17,9 @@ from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import for_update
 from contracts.types import Account, Role
 from services.gateway import rights
-from services.gateway.accounts import domain, key_rows, keys, phone_otp, providers, queries
-from services.gateway.accounts.keys import KeyRing, SealedKey
+from services.gateway.accounts import domain, phone_otp, providers, queries
+from services.gateway.accounts.api_keys import key_rows, keys
+from services.gateway.accounts.api_keys.keys import KeyRing, SealedKey
 from services.gateway.accounts.queries import public_user
 from services.gateway.models import AccountRow, ApiKeyRow, User
 from services.gateway.rights import WHOLE, CallersKey, Rights

@@ -24,8 +24,8 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.types import Actor, Role
 from services.gateway.accounts import commands, queries
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.accounts.domain import not_authenticated
-from services.gateway.accounts.keys import KeyRing
 from services.gateway.models import ApiKeyRow, OperatorActRow, OperatorSessionRow
 from services.gateway.rights import Rights, Scope
 

@@ -13,7 +13,7 @@ from contracts.errors import invalid
 from contracts.events import PHONE_OTP_WEBHOOK
 from contracts.evidence.sealed_text import seal
 from contracts.runtime.http.outbound import Outbound, OutboundRefused
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.settings import Settings
 
 NAME = "phone_otp_webhook"

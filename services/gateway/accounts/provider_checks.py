@@ -21,7 +21,7 @@ from contracts.runtime.data.database import Database, for_update
 from contracts.runtime.monitoring import observe
 from contracts.types import iso
 from services.gateway.accounts import providers, queries
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.models import AccountRow
 from services.gateway.settings import Settings
 

@@ -29,7 +29,7 @@ from contracts.providers import (
 )
 from contracts.rpc.submissions.api import CertsignWish
 from contracts.runtime.http.outbound import Outbound, OutboundRefused
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 
 NAMES = (CERTSIGN, DUTYSTAMP)
 

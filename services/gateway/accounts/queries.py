@@ -13,8 +13,9 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
-from services.gateway.accounts import domain, key_rows, phone_otp, providers
-from services.gateway.accounts.keys import SealedKey, is_key
+from services.gateway.accounts import domain, phone_otp, providers
+from services.gateway.accounts.api_keys import key_rows
+from services.gateway.accounts.api_keys.keys import SealedKey, is_key
 from services.gateway.models import AccountRow, ApiKeyRow, User
 from services.gateway.rights import WHOLE, Rights, read_stored
 

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, not_found
 from contracts.runtime.data.database import for_update
 from contracts.types import Actor
-from services.gateway.accounts import key_rows, queries
+from services.gateway.accounts import queries
+from services.gateway.accounts.api_keys import key_rows
 from services.gateway.models import PreparedRow, User
 from services.gateway.prepared.rules import NOUN, check_preparing
 

@@ -22,7 +22,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.types import Account, Actor, Agent
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.models import PreparedRow
 from services.gateway.prepared import rows
 from services.gateway.prepared.rules import NOUN, narrowed

@@ -22,7 +22,8 @@ from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import certificates, cms, read_back, reserving
+from services.rendering.jobs.sealing import certificates, cms, reserving
+from services.rendering.jobs.sealing.verifying import read_back
 from services.rendering.protocol import messages
 from services.rendering.protocol.messages import (
     OneFile,
@@ -154,8 +155,8 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
     """Fill, seal with a throw-away key, verify and read back, exactly as it will be done for real. Raises Refused with the
     reason: a file that cannot be sealed is refused now, not when everybody has signed. Notices are about signatures that
     the file came with and that do not hold."""
-    from services.rendering.jobs.sealing import verify
-    from services.rendering.jobs.sealing.trust import PASSED
+    from services.rendering.jobs.sealing.verifying import verify
+    from services.rendering.jobs.sealing.verifying.trust import PASSED
 
     request, document = _trial(pages, signed=signed)
     identity = _throw_away_identity()
@@ -516,7 +517,7 @@ def check_archive(request: OneFile) -> messages.ArchiveFound:
 @messages.VERIFY.done_by
 def verify(request: messages.Verify) -> Verification:
     """Judge every signature of a file."""
-    from services.rendering.jobs.sealing.verify import verify as judge
+    from services.rendering.jobs.sealing.verifying.verify import verify as judge
 
     return judge(request.data, request.anchors, request.now, sealed_here=request.sealed_here)
 

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from contracts.evidence.sealed_text import NotOurs, unseal
 from contracts.providers import CERTSIGN, CertsignOrder, CertsignSettings
 from contracts.runtime.http.outbound import Outbound
-from services.rendering.providers.certsign import CertificateProvider
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import CertificateProvider
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.worker import WorkerProvider
 

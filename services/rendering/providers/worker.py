@@ -22,7 +22,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Answer, Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from contracts.runtime.http.signed_requests import UnusableSecret, signed_headers
 from contracts.types import Tolerant
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending, Question
 from services.rendering.providers.failures import ProviderFailed
 
 USER_AGENT = "Countersign-Certsign/1"

@@ -42,7 +42,7 @@ from services.rendering.sealing.archive_work import Archives, Lifted
 from services.rendering.sealing.parts import Part
 from services.rendering.sealing.parts import read as read_part
 from services.rendering.sealing.pictures import drawn_pictures
-from services.rendering.sealing.provided import DRAWN, NotSigned, Provided, ProviderSealers, provided
+from services.rendering.sealing.remote.provided import DRAWN, NotSigned, Provided, ProviderSealers, provided
 from services.rendering.settings import Settings
 from services.rendering.signatures.archiving import Archiver
 from services.rendering.signatures.sealer import Finisher, Sealer

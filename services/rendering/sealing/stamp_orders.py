@@ -15,7 +15,7 @@ from contracts.runtime.monitoring import observe
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.models import StampedSeal
-from services.rendering.providers.dutystamp import Box
+from services.rendering.providers.duty_stamps.dutystamp import Box
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules.stamps import files_to_stamp
 from services.rendering.sealing.parts import read

@@ -32,7 +32,7 @@ from contracts.providers import (
 from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import insert_into, leave_work
 from services.rendering.models import DutyStamp, SealJob, StampAccount
-from services.rendering.providers.dutystamp import Box
+from services.rendering.providers.duty_stamps.dutystamp import Box
 from services.rendering.stamping import serials, stages
 from services.rendering.stamping.accounts import Account
 from services.rendering.stamping.stages import Progress, Stage

@@ -12,10 +12,10 @@ from prometheus_client import Counter, Histogram
 from contracts.providers import DutystampSettings, StampOffer
 from contracts.rpc.rendering import DutystampDescription
 from contracts.runtime.http.outbound import Outbound
-from services.rendering.providers.dutystamp import Box, KnownSerial, Serial, StampProvider
+from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial, StampProvider
+from services.rendering.providers.duty_stamps.peruri import Peruri
+from services.rendering.providers.duty_stamps.stamp_worker import StampWorker
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.peruri import Peruri
-from services.rendering.providers.stamp_worker import StampWorker
 from services.rendering.settings import Settings
 from services.rendering.stamping import accounts
 from services.rendering.stamping.accounts import Account

@@ -16,7 +16,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering.models import DutyStamp, StampAccount, StampSerial
-from services.rendering.providers.dutystamp import KnownSerial, Serial
+from services.rendering.providers.duty_stamps.dutystamp import KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.stamping import orders, serials, stages
 from services.rendering.stamping.providing import Providers

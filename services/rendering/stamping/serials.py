@@ -12,7 +12,7 @@ from contracts.runtime.data.lists.listing import Listing
 from contracts.runtime.data.lists.page import page
 from contracts.types import Page, PageRequest, Pagination
 from services.rendering.models import DutyStamp, StampSerial
-from services.rendering.providers.dutystamp import Serial
+from services.rendering.providers.duty_stamps.dutystamp import Serial
 from services.rendering.stamping.stages import Stage
 
 

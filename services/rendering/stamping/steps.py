@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from contracts.blobs import BlobRef
 from contracts.runtime.data.tables import event_stream
 from services.rendering.models import DutyStamp, StampSerial, StatementsSince
-from services.rendering.providers.dutystamp import Serial
+from services.rendering.providers.duty_stamps.dutystamp import Serial
 from services.rendering.stamping import orders, serials, stages
 from services.rendering.stamping.stages import Stage
 

@@ -21,7 +21,7 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import DutyStamp, StampSerial
-from services.rendering.providers.dutystamp import Box, Serial, StampProvider
+from services.rendering.providers.duty_stamps.dutystamp import Box, Serial, StampProvider
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.stamping import orders, stages, steps
 from services.rendering.stamping.orders import OnChange

@@ -34,8 +34,9 @@ from services.submissions.rules import domain
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.providers import certsign_of, signed_without_news
 from services.submissions.site import Site
-from services.submissions.storage import one_time_codes, store, trail
+from services.submissions.storage import store, trail
 from services.submissions.storage.due import Due, list_due
+from services.submissions.storage.signers import one_time_codes
 
 _ARCHIVED_VERSION_KEPT = timedelta(days=90)
 """For so long a sealed file stays after one with a new archive time-stamp took its place."""

@@ -23,10 +23,17 @@ from services.submissions.rules import domain
 from services.submissions.rules.domain import Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import one_time_codes, rates, store, trail
-from services.submissions.storage.one_time_codes import EMAIL, TOO_MANY_FROM_HERE, TOO_MANY_SENT, Challenge, Judged
+from services.submissions.storage import rates, store, trail
 from services.submissions.storage.rates import Rate
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import one_time_codes
+from services.submissions.storage.signers.one_time_codes import (
+    EMAIL,
+    TOO_MANY_FROM_HERE,
+    TOO_MANY_SENT,
+    Challenge,
+    Judged,
+)
 
 SENDS_OF_VISITOR = Rate(most=20, within=timedelta(hours=1))
 """Codes that one place asks for, for whatever addresses."""

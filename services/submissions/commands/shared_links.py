@@ -36,10 +36,11 @@ from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import variables
 from services.submissions.settings import Settings
 from services.submissions.site import Site
-from services.submissions.storage import one_time_codes, rates, store, trail
-from services.submissions.storage.one_time_codes import EMAIL, Challenge, Judged
+from services.submissions.storage import rates, store, trail
 from services.submissions.storage.rates import Rate
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import one_time_codes
+from services.submissions.storage.signers.one_time_codes import EMAIL, Challenge, Judged
 
 TOO_OFTEN = "Too many people have used this link just now. Please try again later."
 _MAC_LENGTH = 32

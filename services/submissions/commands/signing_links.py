@@ -19,7 +19,8 @@ from services.submissions.commands import erasing
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import reminders
 from services.submissions.rules.parties import addresses
-from services.submissions.storage import identity_checks, one_time_codes, phone_drawings, store, trail
+from services.submissions.storage import store, trail
+from services.submissions.storage.signers import identity_checks, one_time_codes, phone_drawings
 from services.submissions.storage.store import LoadedSubmission
 
 

@@ -35,8 +35,9 @@ from services.submissions.rules.identity_requirements import check_identity_chan
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import filling
 from services.submissions.site import Site
-from services.submissions.storage import branding, confirmations, identity_checks, store, trail
+from services.submissions.storage import branding, confirmations, store, trail
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import identity_checks
 
 
 @dataclass(frozen=True)

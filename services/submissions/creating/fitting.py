@@ -30,7 +30,7 @@ from services.submissions.planning.plan import Basis, Plan
 from services.submissions.planning.preparing import Bus, check_texts
 from services.submissions.rules.values import filling, placeholders
 from services.submissions.storage import branding
-from services.submissions.storage.identity_checks import VERIFIED
+from services.submissions.storage.signers.identity_checks import VERIFIED
 
 MOST_NAMED = 50
 _UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE} | WITHOUT_CONTENT

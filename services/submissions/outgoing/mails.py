@@ -24,7 +24,8 @@ from services.submissions.reading import present
 from services.submissions.rules import preferences
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import branding, one_time_codes
+from services.submissions.storage import branding
+from services.submissions.storage.signers import one_time_codes
 from services.submissions.storage.store import LoadedSubmission
 
 FIRST_PAGE = "first_page"

@@ -6,7 +6,7 @@ from typing import Any
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions.storage.one_time_codes import EMAIL, REQUIRED_BY
+from services.submissions.storage.signers.one_time_codes import EMAIL, REQUIRED_BY
 
 NOT_CONFIGURED = "Phone verification not configured"
 

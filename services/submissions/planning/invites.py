@@ -19,7 +19,7 @@ from services.submissions.planning.plan import PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
 from services.submissions.rules.parties.addresses import BadAddress, email, name, phone
 from services.submissions.storage import store, trail
-from services.submissions.storage.one_time_codes import PHONE, REQUIRED_BY
+from services.submissions.storage.signers.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.storage.store import LoadedSubmission
 
 _NEEDS_PHONE = REQUIRED_BY[PHONE]

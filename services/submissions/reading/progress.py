@@ -19,9 +19,10 @@ from services.submissions.rules import preferences, progress
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.progress import PartyState
 from services.submissions.site import Site
-from services.submissions.storage import one_time_codes, store, trail
+from services.submissions.storage import store, trail
 from services.submissions.storage.access import may_act
-from services.submissions.storage.one_time_codes import EMAIL, Challenge
+from services.submissions.storage.signers import one_time_codes
+from services.submissions.storage.signers.one_time_codes import EMAIL, Challenge
 from services.submissions.storage.store import LoadedSubmission
 
 SENDER, USER, PARTY, COPY = "sender", "user", "party", "copy"

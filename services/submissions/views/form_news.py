@@ -16,7 +16,8 @@ from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.reading import queries
 from services.submissions.rules.domain import FormState
 from services.submissions.site import Site
-from services.submissions.storage import handovers, one_time_codes, store
+from services.submissions.storage import handovers, store
+from services.submissions.storage.signers import one_time_codes
 
 _HIDDEN = 16
 """Characters of the digest that names a version: how long the trail is, is nobody's business who signs."""

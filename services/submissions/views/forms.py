@@ -35,8 +35,9 @@ from services.submissions.rules.domain import FormState
 from services.submissions.rules.parties import offers
 from services.submissions.rules.values import filling, formats, placeholders
 from services.submissions.site import FileLinks, Site
-from services.submissions.storage import branding, handovers, identity_checks, one_time_codes, store
-from services.submissions.storage.one_time_codes import Challenge
+from services.submissions.storage import branding, handovers, store
+from services.submissions.storage.signers import identity_checks, one_time_codes
+from services.submissions.storage.signers.one_time_codes import Challenge
 
 _STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import ConsoleMessage, Dialog, Page, ViewportSize, expect
 
 from deploy.providers.csc import Provider
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from tests.browser.conftest import DESKTOP, PHONE, Chromium, eventually
 from tests.browser.form.test_small_phone import SMALL

@@ -34,7 +34,7 @@ from deploy.manifest import Places
 from deploy.rabbitmq import PrivateBroker
 from deploy.services import ROOT, SERVICES
 from services.gateway.accounts import commands, queries
-from services.gateway.accounts.keys import KeyRing, new_api_key
+from services.gateway.accounts.api_keys.keys import KeyRing, new_api_key
 from services.gateway.rights import Rights
 from services.rendering.jobs.sealing import certificates
 from tests.contract.conftest import ON_SQLITE

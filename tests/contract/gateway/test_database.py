@@ -14,9 +14,9 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import outbox
 from contracts.types import Account, Actor, Role
 from services.gateway.accounts import commands, queries
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.accounts.auth import Authenticator
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.accounts.keys import KeyRing
 from services.gateway.models import AccountRow
 from tests.support.services.migrated import migrated
 

@@ -16,7 +16,7 @@ from contracts.rpc.health import SERVICES
 from contracts.runtime.clock import now
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import operators
-from services.gateway.accounts.keys import new_api_key
+from services.gateway.accounts.api_keys.keys import new_api_key
 from services.gateway.accounts.operators import IDLE, LONGEST, Operators
 from services.gateway.models import ApiKeyRow, OperatorActRow, OperatorSessionRow
 from services.gateway.pages.ops.guarding import POLICY

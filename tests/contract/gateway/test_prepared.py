@@ -17,7 +17,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.types import Account, Actor, Agent, Role
 from services.gateway.accounts import commands
-from services.gateway.accounts.keys import KeyRing, id_of
+from services.gateway.accounts.api_keys.keys import KeyRing, id_of
 from services.gateway.models import PreparedRow
 from services.gateway.prepared import people, rows
 from services.gateway.prepared.sending import Kept, Prepared

@@ -21,7 +21,7 @@ from contracts.rpc.submissions.api import CREATE
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.prepared.sending import Prepared
 from tests.support.clients.agents import Agent, ProtocolRefused, python_agent, typescript_agent
 from tests.support.clients.keys import new_key

@@ -38,8 +38,8 @@ from services.rendering import background
 from services.rendering.children.pool import JOB_SECONDS, ChildPool
 from services.rendering.models import CertsignJob, DutyStamp, SealJob
 from services.rendering.protocol.messages import Mechanism
-from services.rendering.providers.certsign import Credential, Grant
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.settings import Settings
 from services.rendering.stamping.stages import STAMPED, Stage
 from tests.load.figures import percentile

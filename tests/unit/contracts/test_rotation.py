@@ -10,8 +10,8 @@ from contracts import links
 from contracts.evidence.sealed_text import NotOurs, seal, unseal
 from contracts.rotation import Secret, each
 from services.submissions.settings import Settings
-from services.submissions.storage import one_time_codes
-from services.submissions.storage.one_time_codes import Challenge
+from services.submissions.storage.signers import one_time_codes
+from services.submissions.storage.signers.one_time_codes import Challenge
 
 OLD, NEW = "the secret of until now, which is long", "the secret from now on, which is long"
 STEPS = (OLD, Secret(OLD, following=NEW), Secret(NEW, previous=OLD), NEW)

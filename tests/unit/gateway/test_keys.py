@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.accounts.keys import KeyRing, hash_password, id_of, is_key, new_api_key, no_key
+from services.gateway.accounts.api_keys.keys import KeyRing, hash_password, id_of, is_key, new_api_key, no_key
 
 RING = KeyRing("a secret of the tests")
 

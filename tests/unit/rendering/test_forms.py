@@ -13,7 +13,7 @@ from contracts.types import FieldDefinition, FieldType
 from services.rendering.jobs.drawing.fill import fill_into
 from services.rendering.jobs.intake.preparing import Prepared, prepare
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.files import pdf_files
 from tests.support.files.pdf_files import field
 from tests.support.rendering.drawing import DOCUMENT, request, stored, text_in

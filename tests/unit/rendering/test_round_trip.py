@@ -16,8 +16,9 @@ from contracts.rpc.rendering import FieldValue
 from contracts.types import Area
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.pdf.geometry import VisiblePage, area_to_rectangle, visible_page
-from services.rendering.jobs.sealing import read_back, reserving
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing import reserving
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.rendering import drawing
 from tests.support.rendering.seals import finish, identity, text
 

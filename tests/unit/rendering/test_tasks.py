@@ -14,7 +14,8 @@ from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import reserving, verify
+from services.rendering.jobs.sealing import reserving
+from services.rendering.jobs.sealing.verifying import verify
 from services.rendering.protocol import messages
 from services.rendering.protocol.messages import Prepared
 from services.rendering.rules import domain

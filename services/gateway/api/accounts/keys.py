@@ -12,7 +12,8 @@ from contracts.formats.plain_text import one_line
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
 from contracts.types import Role
-from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts import commands, queries
+from services.gateway.accounts.api_keys import keys
 from services.gateway.accounts.auth import not_authorized
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext, actor, callers_key

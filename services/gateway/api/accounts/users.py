@@ -5,7 +5,8 @@ from typing import Any
 from contracts.runtime.clock import now
 from contracts.types import Role
 from services.gateway import rights
-from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts import commands, queries
+from services.gateway.accounts.api_keys import keys
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.context import GatewayContext, actor, callers_key
 from services.gateway.http.exchange import Exchange

@@ -20,8 +20,8 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.http.outbound import Outbound
 from contracts.types import Account, Actor
 from services.gateway.accounts import phone_otp, providers, queries
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.accounts.keys import KeyRing
 from services.gateway.accounts.providers import Providers
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.json_body import path

@@ -30,7 +30,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.unchanged import require_state
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import for_update, insert_into
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.api.requests.context import GatewayContext, actor, callers_key
 from services.gateway.http.exchange import Claim, Exchange
 from services.gateway.models import RepeatRow

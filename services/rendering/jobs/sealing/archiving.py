@@ -22,8 +22,9 @@ from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.forms.signature_fields import SignatureField
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back, revocation, signed_files
+from services.rendering.jobs.sealing import revocation, signed_files
 from services.rendering.jobs.sealing.time_stamp import checked_token
+from services.rendering.jobs.sealing.verifying import read_back
 from services.rendering.protocol.messages import ArchiveFound, ArchiveSurvey, Reserved, ValidationMaterial
 
 TIME_STAMP = "ETSI.RFC3161"

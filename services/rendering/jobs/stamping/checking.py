@@ -17,7 +17,7 @@ from services.rendering.jobs.forms.signature_fields import SignatureField
 from services.rendering.jobs.pdf.geometry import Rectangle, as_rectangle
 from services.rendering.jobs.pdf.pdfium_text import open_document, open_page_text
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 
 _MOVED = 0.5
 """Points that a stamp may be off its place."""

@@ -20,9 +20,10 @@ from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import filling
 from services.submissions.settings import Settings
 from services.submissions.site import Site
-from services.submissions.storage import branding, one_time_codes, phone_caps, rates, store, trail
-from services.submissions.storage.one_time_codes import EMAIL, PHONE, Challenge, Issued, Judged
+from services.submissions.storage import branding, rates, store, trail
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import one_time_codes, phone_caps
+from services.submissions.storage.signers.one_time_codes import EMAIL, PHONE, Challenge, Issued, Judged
 
 STATE = "code"
 """``SigningForm.state`` while a code is asked for."""

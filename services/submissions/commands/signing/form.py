@@ -30,8 +30,9 @@ from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.rules.values import filling
 from services.submissions.site import Site
-from services.submissions.storage import confirmations, handovers, identity_checks, store, trail
+from services.submissions.storage import confirmations, handovers, store, trail
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import identity_checks
 
 SAME_VIEW = timedelta(seconds=5)
 """A message that is delivered again after a lost connection must not count as a second look at the form."""

@@ -22,9 +22,10 @@ from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import identity_checks, store, trail
-from services.submissions.storage.identity_checks import VERIFIED
+from services.submissions.storage import store, trail
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import identity_checks
+from services.submissions.storage.signers.identity_checks import VERIFIED
 
 ALREADY = "Your identity is verified already."
 

@@ -5,7 +5,8 @@ from typing import Any
 from contracts.types import FieldType
 from services.submissions.models import IdentityCheckRow, SubmitterRow
 from services.submissions.planning.creation import LINK
-from services.submissions.storage import handovers, identity_checks, one_time_codes
+from services.submissions.storage import handovers
+from services.submissions.storage.signers import identity_checks, one_time_codes
 from services.submissions.storage.store import LoadedSubmission
 
 INVITATION_LINK, SHARED_LINK, IN_PERSON = "link", "shared_link", "in_person"

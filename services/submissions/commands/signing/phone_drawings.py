@@ -25,8 +25,9 @@ from services.submissions.rules import domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses
 from services.submissions.site import Site
-from services.submissions.storage import branding, handovers, phone_drawings, store, trail
+from services.submissions.storage import branding, handovers, store, trail
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import phone_drawings
 
 _DRAWN = frozenset({FieldType.SIGNATURE, FieldType.INITIALS})
 _NO_DRAWING = frozenset({"typed", "upload"})

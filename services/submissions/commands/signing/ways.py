@@ -27,9 +27,10 @@ from services.submissions.rules.domain import FormState, Refused
 from services.submissions.rules.parties import addresses, offers
 from services.submissions.rules.values import filling
 from services.submissions.site import Site
-from services.submissions.storage import identity_checks, one_time_codes, rates, store, trail
+from services.submissions.storage import rates, store, trail
 from services.submissions.storage.rates import Rate
 from services.submissions.storage.repeats import once
+from services.submissions.storage.signers import identity_checks, one_time_codes
 
 DELEGATIONS = Rate(most=10, within=timedelta(days=1))
 """Of one submission: each is a mail to an address that the sender has not given."""

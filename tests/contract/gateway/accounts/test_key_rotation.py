@@ -14,9 +14,9 @@ from contracts.rotation import Secret
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
 from services.gateway.accounts import commands, phone_otp, queries
+from services.gateway.accounts.api_keys.keys import KeyRing, new_api_key
 from services.gateway.accounts.auth import Authenticator
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.accounts.keys import KeyRing, new_api_key
 from services.gateway.accounts.phone_otp import PhoneOtpWebhook
 from services.gateway.api.requests import repeats
 from services.gateway.models import AccountRow

@@ -21,7 +21,7 @@ from contracts.runtime.data.database import Database
 from contracts.types import iso
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import commands
-from services.gateway.accounts.last_use import LastUse
+from services.gateway.accounts.api_keys.last_use import LastUse
 from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.http.exchange import Exchange
 from services.gateway.rights import EVERY_SCOPE, in_words

@@ -12,9 +12,10 @@ from contracts.errors import ServiceError
 from contracts.runtime import migrations
 from contracts.runtime.data.database import Database
 from contracts.types import Role
-from services.gateway.accounts import commands, key_rows, queries
+from services.gateway.accounts import commands, queries
+from services.gateway.accounts.api_keys import key_rows
+from services.gateway.accounts.api_keys.keys import KeyRing, id_of, new_api_key
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.accounts.keys import KeyRing, id_of, new_api_key
 from services.gateway.accounts.queries import KnownKey
 from services.gateway.models import ApiKeyRow
 from services.gateway.rights import EVERY_SCOPE, WHOLE, CallersKey, Rights, Scope, in_words

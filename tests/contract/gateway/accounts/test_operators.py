@@ -9,8 +9,9 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
-from services.gateway.accounts import commands, key_rows, operators
-from services.gateway.accounts.keys import KeyRing, new_api_key
+from services.gateway.accounts import commands, operators
+from services.gateway.accounts.api_keys import key_rows
+from services.gateway.accounts.api_keys.keys import KeyRing, new_api_key
 from services.gateway.accounts.operators import ACTS_KEPT, LONGEST, UNDER_WAY, Operators
 from services.gateway.models import ApiKeyRow
 from tests.contract.gateway.accounts.test_keys_database import RING, add

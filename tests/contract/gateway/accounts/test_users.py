@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from contracts.rpc.health import PING
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.accounts import commands
-from services.gateway.accounts.keys import KeyRing
+from services.gateway.accounts.api_keys.keys import KeyRing
 from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.app import build_app
 from services.gateway.http.exchange import Exchange

@@ -11,7 +11,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.data.database import Database
 from contracts.types import Role
 from services.gateway.accounts import commands, queries
-from services.gateway.accounts.keys import KeyRing, new_api_key
+from services.gateway.accounts.api_keys.keys import KeyRing, new_api_key
 from tests.support.services.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -22,8 +22,8 @@ from services.rendering.jobs.sealing.returned import check_chain, check_signatur
 from services.rendering.jobs.sealing.time_stamp import read_token
 from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.breaker import breaker_of
-from services.rendering.providers.certsign import Credential, Grant, Pending
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant, Pending
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from tests.support.servers.providers.csc_provider import LOOPBACK, adapter, running, settings
 

@@ -12,8 +12,8 @@ from contracts.runtime.http.outbound import Outbound
 from services.rendering.jobs.sealing.cms import CmsEncoder, Signed, insert
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
 from services.rendering.jobs.sealing.time_stamp import read_token
-from services.rendering.providers.certsign import Credential, Grant
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed

@@ -21,10 +21,11 @@ from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
-from services.rendering.jobs.sealing import cms, reserving, verify
+from services.rendering.jobs.sealing import cms, reserving
 from services.rendering.jobs.sealing.cms import CmsEncoder, Signed
+from services.rendering.jobs.sealing.verifying import verify
 from services.rendering.protocol.messages import Signatory
-from services.rendering.providers.certsign import Credential, Grant
+from services.rendering.providers.certificates.certsign import Credential, Grant
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStamping
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed

@@ -17,8 +17,8 @@ from contracts.providers import Authorization, CertsignSettings
 from contracts.runtime.http.outbound import Outbound
 from services.rendering.protocol.messages import Mechanism
 from services.rendering.providers.breaker import breaker_of
-from services.rendering.providers.certsign import Credential, Grant, Pending
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant, Pending
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 
 SECRETS = {

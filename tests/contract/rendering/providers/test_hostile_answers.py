@@ -12,8 +12,8 @@ import pytest
 from contracts.providers import CertsignSettings
 from contracts.runtime.http.outbound import Answer
 from services.rendering.providers import breaker
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.worker import WorkerProvider
 

@@ -17,8 +17,8 @@ from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault, Faults, parse
 from deploy.rabbitmq import free_port
 from services.rendering.providers.breaker import breaker_of
-from services.rendering.providers.certsign import Credential, Grant
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.certsign import Credential, Grant
+from services.rendering.providers.certificates.csc import CscProvider
 from services.rendering.providers.failures import ProviderFailed
 from tests.support.servers.providers.csc_provider import running
 

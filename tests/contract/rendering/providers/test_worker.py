@@ -32,10 +32,11 @@ from standardwebhooks.webhooks import Webhook
 
 from contracts.providers import CertsignSettings
 from contracts.runtime.http.outbound import Outbound
-from services.rendering.jobs.sealing import cms, read_back, reserving
-from services.rendering.jobs.sealing.verify import verify as verify_file
+from services.rendering.jobs.sealing import cms, reserving
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.verify import verify as verify_file
 from services.rendering.providers import worker
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending, Question
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.worker import WorkerProvider
 from tests.support.files.pdf_files import document, line

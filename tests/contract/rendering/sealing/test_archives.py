@@ -24,7 +24,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.due_work.background import Done, DueWork, Park, Retry
 from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands, queries
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.models import ArchivedFile, SealedFile
 from services.rendering.rules import domain
 from services.rendering.sealing import archive_work

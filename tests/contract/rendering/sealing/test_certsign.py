@@ -25,7 +25,7 @@ from services.rendering import background, commands, queries
 from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
-from services.rendering.sealing import certsign_work
+from services.rendering.sealing.remote import certsign_work
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import certsigning
 from tests.contract.conftest import on

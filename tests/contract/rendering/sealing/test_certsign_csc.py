@@ -26,7 +26,7 @@ from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.providers import breaker
 from services.rendering.providers.opening import Providers
-from services.rendering.sealing.certsign_check import CertsignChecks
+from services.rendering.sealing.remote.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from tests.chaos import lost_answers
 from tests.chaos.lost_answers import by_csc

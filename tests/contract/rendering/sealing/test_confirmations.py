@@ -36,7 +36,7 @@ from deploy.providers.signing import CREDENTIALS
 from services.rendering import background, commands, results
 from services.rendering.providers.opening import Providers
 from services.rendering.rules.differences import Known, SignedElsewhere, unaccepted
-from services.rendering.sealing.certsign_check import CertsignChecks
+from services.rendering.sealing.remote.certsign_check import CertsignChecks
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import confirmations
 from tests.chaos.lost_answers import by_csc

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.runtime.clock import now
 from deploy.services import ROOT
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from tests.support.rendering.sealing import assert_sealed
 from tests.support.servers.providers.softhsm import MODULE, PIN
 from tests.support.services.secret_settings import LINK_SECRET

@@ -23,7 +23,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.providers.opening import Providers
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop

@@ -28,7 +28,7 @@ from contracts.runtime.data.due_work.background import DueWork
 from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering import background, commands, queries
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.models import ArchivedFile, DutyStamp, StampedSeal
 from services.rendering.rules import domain
 from services.rendering.sealing.archive_work import ArchiveWork

@@ -17,9 +17,9 @@ import requests
 from contracts.providers import DutystampSettings
 from deploy.providers.stamp_issuer import PASSWORD, USER, StampIssuer, picture
 from services.rendering.providers import breaker
-from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
+from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
+from services.rendering.providers.duty_stamps.peruri import Peruri
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.peruri import Peruri
 from tests.support.files.pdf_files import A4, document, line
 from tests.support.rendering.providers.stamp_orders import HERE, issuer, stamp_keys
 

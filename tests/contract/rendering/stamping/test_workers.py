@@ -15,8 +15,8 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands
 from services.rendering.children.pool import JobRefused
 from services.rendering.providers import breaker
+from services.rendering.providers.duty_stamps.stamp_worker import StampWorker
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.stamp_worker import StampWorker
 from services.rendering.stamping import orders
 from services.rendering.stamping.stages import Stage
 from tests.support.rendering.providers.stamp_orders import HERE, Office, settings

@@ -15,7 +15,7 @@ from contracts.evidence.sealed_text import seal
 from contracts.providers import CERTSIGN, CertsignOrder, CertsignSettings
 from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import KeyType, SealIdentity
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending
 from services.rendering.providers.failures import ProviderFailed
 from tests.support.services.secret_settings import LINK_SECRET
 

@@ -11,8 +11,8 @@ from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.http.outbound import Outbound
 from services.rendering.models import CertsignJob
 from services.rendering.providers.opening import Providers
-from services.rendering.sealing import certsign_work
-from services.rendering.sealing.certsign_work import CertsignWork
+from services.rendering.sealing.remote import certsign_work
+from services.rendering.sealing.remote.certsign_work import CertsignWork
 from services.rendering.signatures.workshop import Workshop
 from tests.support.rendering.seal_jobs import settings
 

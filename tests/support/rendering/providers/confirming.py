@@ -43,8 +43,8 @@ from services.rendering import commands
 from services.rendering.models import Confirmation, SealJob
 from services.rendering.providers.opening import OpenForPerson
 from services.rendering.rules import confirming, domain
-from services.rendering.sealing import confirm_work
-from services.rendering.sealing.confirm_work import Confirmations, ConfirmWork
+from services.rendering.sealing.remote import confirm_work
+from services.rendering.sealing.remote.confirm_work import Confirmations, ConfirmWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop

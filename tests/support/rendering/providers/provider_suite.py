@@ -27,8 +27,8 @@ from services.rendering import commands
 from services.rendering.models import CertsignJob, DutyStamp, SealJob, StampedSeal
 from services.rendering.providers.opening import OpenProvider
 from services.rendering.rules import domain
-from services.rendering.sealing import certsign_work
-from services.rendering.sealing.certsign_work import CertsignWork
+from services.rendering.sealing.remote import certsign_work
+from services.rendering.sealing.remote.certsign_work import CertsignWork
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.stamp_orders import StampOrderWork
 from services.rendering.settings import Settings

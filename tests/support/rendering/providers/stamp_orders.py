@@ -25,7 +25,7 @@ from services.rendering.children.pool import JobRefused
 from services.rendering.jobs.stamping import checking
 from services.rendering.models import DutyStamp, StampSerial
 from services.rendering.providers import breaker
-from services.rendering.providers.dutystamp import Box
+from services.rendering.providers.duty_stamps.dutystamp import Box
 from services.rendering.settings import Settings
 from services.rendering.stamping import accounts, orders, stages, steps
 from services.rendering.stamping.orders import PlannedStamp

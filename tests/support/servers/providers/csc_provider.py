@@ -13,7 +13,7 @@ from contracts.runtime.http.outbound import Outbound
 from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault, Faults
 from services.rendering.providers.breaker import breaker_of
-from services.rendering.providers.csc import CscProvider
+from services.rendering.providers.certificates.csc import CscProvider
 
 LOOPBACK = "127.0.0.0/8"
 

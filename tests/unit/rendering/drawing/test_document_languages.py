@@ -11,7 +11,7 @@ from contracts.fields.paper import page_footer, words_of
 from contracts.languages.choosing import PSEUDO, languages
 from contracts.types import Account
 from services.rendering.jobs.drawing.fill import fill_into
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.rendering.drawing import (
     area,
     blank_pdf,

@@ -11,8 +11,8 @@ from PIL import Image
 from contracts.types import Account
 from services.rendering.jobs.drawing.fill import faults, fill_into
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.rendering.drawing import (
     LETTER,
     area,

@@ -10,7 +10,7 @@ from PIL import ImageChops, ImageStat
 from PIL.Image import Resampling
 
 from services.rendering.jobs.drawing.fill import fill_into
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.rendering.drawing import (
     DOCUMENT,
     blank_pdf,

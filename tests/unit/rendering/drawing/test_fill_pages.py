@@ -9,8 +9,8 @@ import pytest
 from pikepdf import Array, Dictionary, Name
 
 from services.rendering.jobs.drawing.fill import additions, faults, fill_into
-from services.rendering.jobs.sealing import read_back
-from services.rendering.jobs.sealing.reading import is_found
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.reading import is_found
 from tests.support.rendering.drawing import (
     LETTER,
     area,

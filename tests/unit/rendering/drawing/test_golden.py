@@ -19,7 +19,7 @@ from contracts.types import FieldType
 from services.rendering.jobs.drawing import fields, fill, places
 from services.rendering.jobs.paper import canvas
 from services.rendering.jobs.pdf.geometry import Rectangle, area_to_rectangle, visible_page
-from services.rendering.jobs.sealing.reading import text_in
+from services.rendering.jobs.sealing.verifying.reading import text_in
 from services.rendering.jobs.text import layout
 from services.rendering.jobs.text.fonts import Face
 from tests.support.rendering import golden_fields

@@ -16,7 +16,7 @@ from contracts.types import Account
 from services.rendering.jobs.drawing.fill import fill_into
 from services.rendering.jobs.pdf.geometry import Rectangle, visible_page
 from services.rendering.jobs.previews.pages import draw_page
-from services.rendering.jobs.sealing.reading import text_in
+from services.rendering.jobs.sealing.verifying.reading import text_in
 from tests.support.judges.documents.pixels import compared
 from tests.support.rendering import golden_fields
 from tests.support.rendering.drawing import (

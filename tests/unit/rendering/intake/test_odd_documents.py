@@ -14,7 +14,7 @@ from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering.children import tasks
-from services.rendering.jobs.sealing import verify
+from services.rendering.jobs.sealing.verifying import verify
 from services.rendering.protocol import messages
 from tests.support.files import pdf_files
 from tests.support.files.odd_files import ODD

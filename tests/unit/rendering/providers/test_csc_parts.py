@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from contracts.providers import Authorization, CertsignSettings
 from contracts.runtime.http.outbound import Answer, Outbound
 from services.rendering.protocol.messages import Mechanism
-from services.rendering.providers.csc import _one_time_code
-from services.rendering.providers.csc_algorithms import mechanisms, sign_algorithm
-from services.rendering.providers.csc_service import CscService
+from services.rendering.providers.certificates.csc import _one_time_code
+from services.rendering.providers.certificates.csc_algorithms import mechanisms, sign_algorithm
+from services.rendering.providers.certificates.csc_service import CscService
+from services.rendering.providers.certificates.profiles import FAILURES, PROFILES
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.profiles import FAILURES, PROFILES
 
 RSA_KEY, PSS, SHA256_RSA, SHA512_RSA = (f"1.2.840.113549.1.1.{number}" for number in (1, 10, 11, 13))
 EC_KEY, SHA256_ECDSA, SHA384_ECDSA = "1.2.840.10045.2.1", "1.2.840.10045.4.3.2", "1.2.840.10045.4.3.3"

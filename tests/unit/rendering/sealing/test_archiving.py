@@ -13,8 +13,8 @@ from pyhanko.sign.ades.report import AdESPassed
 from contracts.runtime.http.outbound import Outbound
 from services.rendering.children.pool import ChildPool, JobRefused
 from services.rendering.children.renderer import Renderer
-from services.rendering.jobs.sealing import verify
 from services.rendering.jobs.sealing.certificates import KeyType, SealIdentity
+from services.rendering.jobs.sealing.verifying import verify
 from services.rendering.signatures.archiving import Archiver, NotArchived
 from services.rendering.signatures.sealer import Sealer
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping

@@ -7,7 +7,7 @@ import pytest
 
 from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.jobs.merging import merge
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from tests.support.files.pdf_files import document, field, line, with_form
 from tests.support.files.structured_files import tagged, with_bookmarks
 from tests.support.rendering.sealing import assert_sealed, pdf_text

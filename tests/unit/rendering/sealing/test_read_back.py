@@ -12,8 +12,9 @@ from contracts.types import FieldType
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.fill import Drawn
 from services.rendering.jobs.pdf.geometry import Rectangle
-from services.rendering.jobs.sealing import read_back, reserving
-from services.rendering.jobs.sealing.read_back import SealBroken, is_shown
+from services.rendering.jobs.sealing import reserving
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.read_back import SealBroken, is_shown
 from tests.support.files.pdf_files import A4, document, line
 from tests.support.rendering import drawing
 from tests.support.rendering.seals import NOW, finish, identity, sealed, text

@@ -8,10 +8,11 @@ import pytest
 from asn1crypto import algos
 from cryptography.hazmat.primitives.asymmetric import padding
 
-from services.rendering.jobs.sealing import certificates, cms, read_back, signed_files, verify
+from services.rendering.jobs.sealing import certificates, cms, signed_files
 from services.rendering.jobs.sealing.cms import CmsEncoder, CmsSigner, Signed
-from services.rendering.jobs.sealing.read_back import SealBroken
 from services.rendering.jobs.sealing.returned import check_chain, check_signatures
+from services.rendering.jobs.sealing.verifying import read_back, verify
+from services.rendering.jobs.sealing.verifying.read_back import SealBroken
 from services.rendering.protocol.messages import Mechanism, Reserved, Signatory
 from tests.support.files.pdf_files import document, line, signed
 from tests.support.judges.documents.openssl_cms import assert_cades

@@ -15,8 +15,9 @@ from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
 from services.rendering.jobs.intake import preparing
-from services.rendering.jobs.sealing import cms, reserving, signed_files, verify
+from services.rendering.jobs.sealing import cms, reserving, signed_files
 from services.rendering.jobs.sealing.certificates import KeyType
+from services.rendering.jobs.sealing.verifying import verify
 from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.pdf_files import add_page, document, encrypted, field, line, saved, signed, stranger, with_form
 from tests.support.judges.documents.strict_reader import judged

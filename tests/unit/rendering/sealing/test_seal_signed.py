@@ -15,7 +15,8 @@ from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back, signed_files, verify
+from services.rendering.jobs.sealing import signed_files
+from services.rendering.jobs.sealing.verifying import read_back, verify
 from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.pdf_files import A4, LETTER, document, encrypted, field, line, saved, signed, with_form
 from tests.support.judges.documents.pixels import darkest

@@ -13,8 +13,9 @@ from contracts.runtime.http.outbound import Outbound
 from services.rendering.children.pool import ChildPool
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import read_back, revocation, verify
+from services.rendering.jobs.sealing import revocation
 from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.jobs.sealing.verifying import read_back, verify
 from services.rendering.protocol.messages import ValidationMaterial
 from services.rendering.signatures.sealer import Sealer
 from services.rendering.signatures.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping

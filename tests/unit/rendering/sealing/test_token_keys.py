@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from pydantic import ValidationError
 
-from services.rendering.jobs.sealing import read_back, reserving
+from services.rendering.jobs.sealing import reserving
 from services.rendering.jobs.sealing.certificates import KeyUnavailable, SealIdentity, UnusableCertificate
 from services.rendering.jobs.sealing.token_keys import TokenEcKey, TokenRsaKey, load_pkcs11, login_problem
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying import read_back
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.settings import Settings
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.sealing import assert_sealed

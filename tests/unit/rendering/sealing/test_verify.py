@@ -27,7 +27,7 @@ from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import certificates, reserving
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.protocol.messages import ValidationMaterial
 from tests.support.files.altered_files import SHADOWS, hole, padded, without_signature
 from tests.support.files.pdf_files import (
@@ -603,7 +603,7 @@ def test_an_error_of_ours_says_nothing_about_the_signature(
         raise error
 
     genuine = only(look(GOOD))
-    monkeypatch.setattr(f"services.rendering.jobs.sealing.verify.{place}", fails)
+    monkeypatch.setattr(f"services.rendering.jobs.sealing.verifying.verify.{place}", fails)
     verdict = look(GOOD)
     signature = only(verdict)
     assert verdict.checksum_status == "unknown"
@@ -621,7 +621,7 @@ def test_an_error_of_ours_hides_no_forgery(monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*_: object) -> None:
         raise KeyError("/Size")
 
-    monkeypatch.setattr("services.rendering.jobs.sealing.verify.rely", fails)
+    monkeypatch.setattr("services.rendering.jobs.sealing.verifying.verify.rely", fails)
     for name in ("garbage behind the end", "byte range null", "contents all zeros"):
         assert look(TAMPERED[name]).checksum_status == "invalid", name
 

@@ -14,7 +14,7 @@ from pyhanko.sign.fields import SigFieldSpec, append_signature_field
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 
 from services.rendering.jobs.pdf.geometry import Rectangle, visible_page
-from services.rendering.jobs.sealing.verify import verify
+from services.rendering.jobs.sealing.verifying.verify import verify
 from services.rendering.jobs.stamping.checking import StampBroken, check_stamped
 from services.rendering.protocol.messages import Corners
 from tests.support.files.pdf_files import A4, document, encrypted, line, signed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pikepdf import Dictionary
 
 from services.rendering.jobs.pdf.geometry import Rectangle
-from services.rendering.jobs.sealing.reading import is_found, text_in
+from services.rendering.jobs.sealing.verifying.reading import is_found, text_in
 from services.rendering.jobs.text.layout import (
     FontEmbedder,
     Layout,

@@ -17,7 +17,7 @@ from contracts.types import Account, Condition, Submission, Submitter
 from services.submissions.commands.signing import codes
 from services.submissions.commands.signing import identity as identity_commands
 from services.submissions.evidence.sealing import fill_request
-from services.submissions.storage import identity_checks
+from services.submissions.storage.signers import identity_checks
 from tests.support.material.submissions import (
     SITE,
     Desk,

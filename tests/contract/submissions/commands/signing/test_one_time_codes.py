@@ -14,7 +14,7 @@ from contracts.rotation import Secret
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
-from services.submissions.storage import one_time_codes
+from services.submissions.storage.signers import one_time_codes
 from services.submissions.views import forms
 from tests.support.material import one_time_codes as material
 from tests.support.material.one_time_codes import EMAIL, CodeDesk, one_signer, reason, wrong

@@ -15,7 +15,7 @@ from contracts.rpc import submissions as rpc
 from contracts.types import Account
 from services.submissions.commands import followups
 from services.submissions.settings import Settings
-from services.submissions.storage import one_time_codes, phone_caps
+from services.submissions.storage.signers import one_time_codes, phone_caps
 from tests.support.material.one_time_codes import EMAIL, PHONE, READY, WEBHOOK, CodeDesk, by_phone, reason, wrong
 from tests.support.material.submissions import assert_chain_holds, at_once, field, refusal, template
 from tests.support.present import present

@@ -16,7 +16,8 @@ from services.submissions.commands import signing_links
 from services.submissions.commands.signing import phone_drawings as commands
 from services.submissions.planning.preparing import Prepared
 from services.submissions.rules.overrides import Source
-from services.submissions.storage import phone_drawings, store
+from services.submissions.storage import store
+from services.submissions.storage.signers import phone_drawings
 from tests.support.material.submissions import SITE, Desk, Slug, at_once, blob, create_command, field, refusal, template
 
 A, B = "First Party", "Second Party"

@@ -28,12 +28,13 @@ from services.rendering import commands
 from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.models import CertsignJob, CertsignSigning
 from services.rendering.protocol.messages import Signatory
-from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
+from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenProvider, settings_of
 from services.rendering.rules import domain
 from services.rendering.sealing import comparing
-from services.rendering.sealing.credentials import (
+from services.rendering.sealing.pictures import drawn_pictures
+from services.rendering.sealing.remote.credentials import (
     AUTHORIZE,
     CREDENTIAL,
     SIGN,
@@ -51,7 +52,6 @@ from services.rendering.sealing.credentials import (
     roomy_assurance,
     tried_once,
 )
-from services.rendering.sealing.pictures import drawn_pictures
 from services.rendering.settings import Settings
 from services.rendering.signatures import signatories
 from services.rendering.signatures.anchors import anchors_of

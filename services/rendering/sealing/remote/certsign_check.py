@@ -8,10 +8,10 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.database import Database
 from services.rendering.children.pool import JobFailed, JobRefused
 from services.rendering.protocol.messages import Signatory
-from services.rendering.providers.certsign import CertificateProvider, Credential, Pending
+from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForChecks, host_of, settings_of
-from services.rendering.sealing.credentials import mark_of, may_have_counted, tried_once
+from services.rendering.sealing.remote.credentials import mark_of, may_have_counted, tried_once
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import certsigning

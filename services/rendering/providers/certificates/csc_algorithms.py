@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 
 from services.rendering.jobs.sealing.cms import pss_parameters
-from services.rendering.providers.certsign import Mechanism
+from services.rendering.providers.certificates.certsign import Mechanism
 
 HASHES = {"sha256": "2.16.840.1.101.3.4.2.1", "sha384": "2.16.840.1.101.3.4.2.2", "sha512": "2.16.840.1.101.3.4.2.3"}
 

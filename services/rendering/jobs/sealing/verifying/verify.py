@@ -41,7 +41,7 @@ from pyhanko.sign.validation.status import DocumentTimestampStatus, PdfSignature
 from contracts.rpc.rendering import Verification, VerifiedSignature
 from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.forms.signature_fields import SignatureField
-from services.rendering.jobs.sealing.trust import (
+from services.rendering.jobs.sealing.verifying.trust import (
     FAILED,
     INDETERMINATE,
     PADES,

@@ -23,7 +23,7 @@ from contracts.providers import DutystampSettings, Price, StampOffer
 from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Answer, Outbound
 from services.rendering.providers.calls import called, judge, without_secrets
-from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
+from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 
 USER_AGENT = "Countersign-Dutystamp/1"

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 from contracts.errors import not_found
 from contracts.runtime.data.database import for_update, insert_into
 from contracts.types import Role, iso
-from services.gateway.accounts import keys
-from services.gateway.accounts.keys import SealedKey
+from services.gateway.accounts.api_keys import keys
+from services.gateway.accounts.api_keys.keys import SealedKey
 from services.gateway.models import ApiKeyRow, User
 from services.gateway.rights import WHOLE, Rights, in_words, read_stored, stored
 

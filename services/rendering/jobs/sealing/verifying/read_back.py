@@ -25,8 +25,9 @@ from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.pdfium_text import open_document
 from services.rendering.jobs.pictures.placed import placed_pictures
-from services.rendering.jobs.sealing import reading, revocation
+from services.rendering.jobs.sealing import revocation
 from services.rendering.jobs.sealing.cms import PublicKey, holds, mechanism_of
+from services.rendering.jobs.sealing.verifying import reading
 
 _SLACK = 3.0
 """Points around an area in which its text may reach: accents and descenders, rounding."""

@@ -30,8 +30,8 @@ from contracts.runtime.http.outbound import (
 )
 from contracts.runtime.monitoring import observe
 from services.rendering.providers.breaker import Open, breaker_of
+from services.rendering.providers.certificates.profiles import FAILURES, PROFILES, Profile
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.profiles import FAILURES, PROFILES, Profile
 
 log = observe.logger(__name__)
 

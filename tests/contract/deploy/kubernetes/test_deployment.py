@@ -23,7 +23,7 @@ from deploy.services import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
 from tests.support.judges.operations.kubectl import OVERLAYS, objects_of, of_kind
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROCESSES = ("serve", "background")
 FOR_THE_IMAGE = {
     "HOST",

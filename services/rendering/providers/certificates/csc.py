@@ -23,9 +23,9 @@ from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.monitoring import observe
 from services.rendering.jobs.sealing.cms import integer, sequence
-from services.rendering.providers import csc_algorithms
-from services.rendering.providers.certsign import Credential, Grant, Mechanism, Pending, Question
-from services.rendering.providers.csc_service import CscService, Refusal, seconds_of, text_of, texts_of
+from services.rendering.providers.certificates import csc_algorithms
+from services.rendering.providers.certificates.certsign import Credential, Grant, Mechanism, Pending, Question
+from services.rendering.providers.certificates.csc_service import CscService, Refusal, seconds_of, text_of, texts_of
 from services.rendering.providers.failures import ProviderFailed
 
 log = observe.logger(__name__)

@@ -41,12 +41,13 @@ from services.rendering.children.pool import Busy, JobFailed, JobNotPossible, Jo
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import Confirmation, ConfirmationSigning
 from services.rendering.protocol.messages import Reserved, Signatory
-from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
+from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForPerson, settings_of
 from services.rendering.rules import confirming, domain
 from services.rendering.rules.confirming import End, Stage
-from services.rendering.sealing.credentials import (
+from services.rendering.sealing.pictures import drawn_pictures
+from services.rendering.sealing.remote.credentials import (
     AUTHORIZE,
     CREDENTIAL,
     SIGN,
@@ -64,8 +65,7 @@ from services.rendering.sealing.credentials import (
     roomy_assurance,
     stored,
 )
-from services.rendering.sealing.pictures import drawn_pictures
-from services.rendering.sealing.provided import DRAWN
+from services.rendering.sealing.remote.provided import DRAWN
 from services.rendering.settings import Settings
 from services.rendering.signatures import signatories
 from services.rendering.signatures.anchors import anchors_of

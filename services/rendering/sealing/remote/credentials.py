@@ -24,10 +24,10 @@ from services.rendering.children.pool import JobRefused
 from services.rendering.children.renderer import Renderer
 from services.rendering.models import CertsignJob, CertsignSigning, Confirmation, ConfirmationSigning
 from services.rendering.protocol.messages import Mechanism, Place, Signatory
-from services.rendering.providers.certsign import CertificateProvider, Credential, Grant, Pending
+from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Grant, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.rules import domain
-from services.rendering.sealing.provided import DRAWN
+from services.rendering.sealing.remote.provided import DRAWN
 from services.rendering.settings import Settings
 from services.rendering.signatures.sealer import ProviderSealer
 from services.rendering.signatures.time_stamping import Assurance, TimeStampFailed

@@ -20,9 +20,9 @@ from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.http.signed_requests import UnusableSecret, signed_headers
 from contracts.types import Tolerant
 from services.rendering.providers.calls import called, judge, without_secrets
-from services.rendering.providers.dutystamp import Box, KnownSerial, Serial
+from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
+from services.rendering.providers.duty_stamps.peruri import USER_AGENT, is_picture
 from services.rendering.providers.failures import ProviderFailed
-from services.rendering.providers.peruri import USER_AGENT, is_picture
 
 SECONDS, PLACING_SECONDS = 60.0, 120.0
 """For one call."""

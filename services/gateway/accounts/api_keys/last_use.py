@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
-from services.gateway.accounts import key_rows
+from services.gateway.accounts.api_keys import key_rows
 
 log = observe.logger(__name__)
 

@@ -1,0 +1,1 @@
+"""API keys: made, kept, and when each was used."""

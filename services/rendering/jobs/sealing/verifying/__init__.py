@@ -1,0 +1,1 @@
+"""Read back what was sealed, and verify the signatures of any file."""

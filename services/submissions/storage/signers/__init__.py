@@ -1,0 +1,1 @@
+"""What is kept of signers themselves: who they proved to be, their codes, their phones."""
