@@ -5,6 +5,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.browser.engines import ENGINES
+from tests.browser.engines import Browser as Other
 from tests.support.servers.identity_provider import ProviderProcess
 from tests.support.services.suite import FEW_CODES, RunningSuite, wait_until
 from tests.support.services.warm import started_or_warm
@@ -126,6 +129,32 @@ class Chromium:
 
     def _launched(self) -> Browser:
         return self._playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+
+
+Engines = Callable[[str], Other]
+
+
+@pytest.fixture(scope="package")
+def other_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """A Firefox and a WebKit, each started for the first test that asks."""
+    with contextlib.ExitStack() as opened:
+        yield cache(lambda name: opened.enter_context(ENGINES[name](tmp_path_factory.mktemp(name))))
+
+
+@pytest.fixture
+def engines(other_engines: Engines) -> Iterator[Engines]:
+    """``engines(name)``: the browser of this name, with a window as large as any."""
+    asked_for: set[Other] = set()
+
+    def shown(name: str) -> Other:
+        browser = other_engines(name)
+        asked_for.add(browser)
+        browser.resize(1280, 900)
+        return browser
+
+    yield shown
+    for browser in asked_for:
+        browser.open("about:blank")  # a form that is open would go on asking
 
 
 @dataclass

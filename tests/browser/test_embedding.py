@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.browser.conftest import DESKTOP, Chromium, eventually
-from tests.browser.engines import Firefox, firefox
+from tests.browser.conftest import DESKTOP, Chromium, Engines, eventually
+from tests.browser.engines import Firefox
 from tests.browser.forms import field, invite, one_signer, template
 from tests.support.clients.published import MODULES
 from tests.support.servers.mail_server import self_signed
@@ -137,23 +137,22 @@ def test_a_shared_link_begins_at_once_for_whoever_is_known(
     page.context.close()
 
 
-def test_the_examples_work_in_firefox(suite: RunningSuite, sites: ExitStack, account: None, tmp_path: Path) -> None:
+def test_the_examples_work_in_firefox(suite: RunningSuite, sites: ExitStack, account: None, engines: Engines) -> None:
     for number in range(len(EXAMPLES)):
         site = sites.enter_context(
             other_site("127.0.0.1", {"/": example(number, suite, one_signer(suite, field("Name")))})
         )
         allow(suite, site)
-        (folder := tmp_path / str(number)).mkdir()
-        with firefox(folder) as browser:
-            browser.open(site)
-            browser.sees("loaded 0@example.com")
-            in_frame(browser, True)
-            browser.press("Start")
-            browser.fill("Name", "Ann Ray")
-            browser.press("Complete")
-            browser.sees("You have signed")
-            in_frame(browser, False)
-            browser.sees("completed 0@example.com")
+        browser = engines("firefox")
+        browser.open(site)
+        browser.sees("loaded 0@example.com")
+        in_frame(browser, True)
+        browser.press("Start")
+        browser.fill("Name", "Ann Ray")
+        browser.press("Complete")
+        browser.sees("You have signed")
+        in_frame(browser, False)
+        browser.sees("completed 0@example.com")
 
 
 def in_frame(browser: Any, inside: bool) -> None:

@@ -1,19 +1,23 @@
-"""What a signature stands on, in the engines that Chromium is not: the page of what has changed meanwhile, the receipt, /verify."""
+"""What a signature stands on, in the engines that Chromium is not: the page of what has changed meanwhile, the receipt, /verify;
+what goes from one device to another or from hand to hand. Each engine is started once."""
 
 import base64
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
 
 from tests.browser.changes.test_changed_meanwhile import change
+from tests.browser.conftest import PHONE, Engines, OpenPage
 from tests.browser.engines import ENGINES, Browser
 from tests.browser.form.test_small_phone import WIDER
 from tests.browser.forms import field, invite, template
 from tests.browser.pages.test_verify import DROP
+from tests.browser.parties.test_by_phone import drawn_on, lease, link_on
+from tests.browser.parties.test_in_person import three
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
@@ -28,14 +32,13 @@ document.querySelector("#file").files = chosen.files;"""
 
 
 @pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def browser(engine: str, tmp_path: Path) -> Iterator[Browser]:
-    with ENGINES[engine](tmp_path) as running:
-        yield running
+def browser(engine: str, engines: Engines) -> Browser:
+    return engines(engine)
 
 
 def fits(browser: Browser, name: str) -> None:
@@ -102,6 +105,38 @@ def test_what_is_changed_is_seen_signed_confirmed_and_checked(
     browser.run(f"({DROP})([arguments[0], 'dropped.pdf']);", base64.b64encode(file).decode())
     browser.sees("dropped.pdf")
     browser.sees("Sealed here, and unchanged")
+
+
+def test_in_person_the_device_goes_from_hand_to_hand(suite: RunningSuite, browser: Browser) -> None:
+    first, *_ = three(suite)
+    browser.open(f"{suite.base_url}/s/{first['slug']}")
+    browser.press("Start")
+    browser.fill("First", "a")
+    browser.press("Next")
+    browser.press("Complete")
+    browser.press("Hand the device to Second Person")
+    browser.sees("Please hand the device to Second Person")
+    assert browser.run("return location.pathname").startswith("/h/")
+    browser.press("I am Second Person")
+    browser.press("Start")
+    assert browser.run("return location.pathname").startswith("/s/")
+
+
+def test_it_is_drawn_on_the_phone(suite: RunningSuite, browser: Browser, open_page: OpenPage, tmp_path: Path) -> None:
+    one = lease(suite)
+    browser.open(f"{suite.base_url}/s/{one['slug']}")
+    browser.press("Start")
+    browser.press("Draw on my phone")
+    browser.sees("Waiting for your phone.")
+
+    def read() -> str:
+        (tmp_path / "screen.png").write_bytes(browser.screenshot())
+        return link_on(tmp_path / "screen.png")
+
+    drawn_on(open_page(urlsplit(wait_until(read, within=120, what="the code")).path, PHONE))
+    browser.press("Use this drawing")
+    browser.press("Complete")
+    browser.sees("You have signed.")
 
 
 def sealed(suite: RunningSuite, submission_id: int) -> Any:

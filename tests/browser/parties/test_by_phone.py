@@ -1,5 +1,5 @@
-"""A signature is drawn on a telephone for the form that is open on a laptop: three browsers as the laptop, zbar as the telephone's
-camera, Chromium as the telephone's browser."""
+"""A signature is drawn on a telephone for the form that is open on a laptop: zbar as the telephone's camera. ``test_engines.py`` has
+other browsers as the laptop."""
 
 import subprocess
 from pathlib import Path
@@ -10,10 +10,9 @@ import requests
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
-from tests.browser.engines import ENGINES
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
-from tests.support.services.suite import RunningSuite, wait_until
+from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 
@@ -79,26 +78,6 @@ def test_from_the_screen_to_the_phone_and_back(suite: RunningSuite, open_page: O
     Signer(phone).start()
     expect(phone.get_by_role("button", name="Undo")).to_be_visible()
     assert phone.get_by_role("button", name="Draw on my phone").count() == 0
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_in_other_browsers(suite: RunningSuite, open_page: OpenPage, tmp_path: Path, engine: str) -> None:
-    one = lease(suite)
-    with ENGINES[engine](tmp_path) as browser:
-        browser.resize(1280, 900)
-        browser.open(f"{suite.base_url}/s/{one['slug']}")
-        browser.press("Start")
-        browser.press("Draw on my phone")
-        browser.sees("Waiting for your phone.")
-
-        def read() -> str:
-            (tmp_path / "screen.png").write_bytes(browser.screenshot())
-            return link_on(tmp_path / "screen.png")
-
-        drawn_on(open_page(urlsplit(wait_until(read, within=120, what="the code")).path, PHONE))
-        browser.press("Use this drawing")
-        browser.press("Complete")
-        browser.sees("You have signed.")
 
 
 def test_the_second_factor_is_not_got_round(suite: RunningSuite) -> None:

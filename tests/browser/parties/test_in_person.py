@@ -1,13 +1,11 @@
 """In person on one device: a browser goes from hand to hand, and shows nobody what is another's."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PHONE, OpenPage, Watch
-from tests.browser.engines import ENGINES
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite
@@ -155,20 +153,3 @@ def test_a_code_is_asked_for_on_the_device(suite: RunningSuite, open_page: OpenP
     page.get_by_role("button", name="I am Second Person").click()
     expect(page.locator("[data-state=code]")).to_be_visible()
     assert "Lease" not in page.locator("body").inner_text()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_in_other_browsers(suite: RunningSuite, tmp_path: Path, engine: str) -> None:
-    first, *_ = three(suite)
-    with ENGINES[engine](tmp_path) as browser:
-        browser.open(f"{suite.base_url}/s/{first['slug']}")
-        browser.press("Start")
-        browser.fill("First", "a")
-        browser.press("Next")
-        browser.press("Complete")
-        browser.press("Hand the device to Second Person")
-        browser.sees("Please hand the device to Second Person")
-        assert browser.run("return location.pathname").startswith("/h/")
-        browser.press("I am Second Person")
-        browser.press("Start")
-        assert browser.run("return location.pathname").startswith("/s/")

@@ -12,7 +12,7 @@ import requests
 from PIL import Image, ImageDraw
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE, OpenPage
+from tests.browser.conftest import DESKTOP, PHONE, Engines, OpenPage
 from tests.browser.engines import ENGINES
 from tests.browser.form.test_every_field import inked as covered
 from tests.browser.forms import field, invite, one_signer, template
@@ -62,7 +62,7 @@ def sealed(suite: RunningSuite, submission_id: int) -> bytes:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("engine", ["chromium", *sorted(ENGINES)])
 def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
-    suite: RunningSuite, engine: str, tmp_path: Path, request: pytest.FixtureRequest
+    suite: RunningSuite, engine: str, tmp_path: Path, request: pytest.FixtureRequest, engines: Engines
 ) -> None:
     """Three engines draw, poppler judges what was sealed. One event at each peak: there is nothing between to follow."""
     submitter = form(suite)
@@ -82,20 +82,20 @@ def test_a_quick_zigzag_keeps_its_peaks_from_the_pad_to_the_sealed_file(
         picture = page.evaluate(f"() => {{ {_PICTURE} }}")
         signer.complete()
     else:
-        with ENGINES[engine](tmp_path) as browser:
-            browser.open(url)
-            browser.press("Start")
-            browser.wait("return document.activeElement?.matches('.pad__canvas');", what="the pad")
-            browser.wait(_RESTS, what="the pad to rest")
-            blank = browser.run(_PICTURE)
-            for _ in range(20):  # on a busy machine a driver was seen to lose whole strokes, as a person's finger may
-                browser.draw(at_peaks(browser.run(_PAD)))
-                picture = browser.run(_PICTURE)
-                if picture != blank:
-                    break
-                time.sleep(0.5)
-            browser.press("Complete")
-            browser.sees("Your receipt:")
+        browser = engines(engine)
+        browser.open(url)
+        browser.press("Start")
+        browser.wait("return document.activeElement?.matches('.pad__canvas');", what="the pad")
+        browser.wait(_RESTS, what="the pad to rest")
+        blank = browser.run(_PICTURE)
+        for _ in range(20):  # on a busy machine a driver was seen to lose whole strokes, as a person's finger may
+            browser.draw(at_peaks(browser.run(_PAD)))
+            picture = browser.run(_PICTURE)
+            if picture != blank:
+                break
+            time.sleep(0.5)
+        browser.press("Complete")
+        browser.sees("Your receipt:")
     if folder := os.environ.get("SCREENSHOTS"):
         (Path(folder) / f"pad-{engine}.png").write_bytes(base64.b64decode(picture))
     assert missing(inked(on_white(base64.b64decode(picture)))) == []
