@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,12 @@ from tests.support.services.suite import RunningSuite, wait_until
 pytestmark = pytest.mark.browser
 
 
-def picture(page: Page, name: str) -> None:
-    """Keeps a picture of the page in the folder SCREENSHOTS, when there is one."""
+def picture(page: Page | Callable[[], Page], name: str) -> None:
+    """Keeps a picture of the page in the folder SCREENSHOTS, when there is one. A page that is opened for it alone is not
+    opened otherwise."""
     if folder := os.environ.get("SCREENSHOTS"):
-        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+        shown = page if isinstance(page, Page) else page()
+        shown.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 def code_in_mail(suite: RunningSuite, address: str, number: int = 1) -> str:
@@ -54,7 +56,7 @@ def test_whoever_gets_no_code_may_say_that_they_are_somebody_else(
     expect(signer.field("Code from the message")).to_be_focused()
     signer.press("This is not me")
     page.get_by_label("Anything to add?").fill("I only share the mailbox")
-    picture(open_page(f"/s/{party['slug']}", DESKTOP), "code-not-me-desktop")
+    picture(lambda: open_page(f"/s/{party['slug']}", DESKTOP), "code-not-me-desktop")
     signer.press("This is not me")
     expect(page.get_by_role("heading", level=1)).to_have_text("This link is no longer valid")
     events = suite.api("GET", f"/submissions/{party['submission_id']}")["submission_events"]
@@ -75,7 +77,7 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     expect(page.locator("body")).not_to_contain_text("Confidential")
     expect(page.get_by_text("gu•••@example.com")).to_be_visible()
     picture(page, "code-before-phone")
-    picture(open_page(f"/s/{party['slug']}", DESKTOP), "code-before-desktop")
+    picture(lambda: open_page(f"/s/{party['slug']}", DESKTOP), "code-before-desktop")
     signer = Signer(page)
     signer.press("Send me the code")
     box = signer.field("Code from the message")
@@ -189,7 +191,7 @@ def test_a_shared_link_gives_each_visitor_a_form_of_his_own(
     signer = Signer(page)
     expect(page.get_by_role("heading", level=1)).to_have_text("Fill in and sign")
     picture(page, "link-phone")
-    picture(open_page(f"/d/{slug}", DESKTOP), "link-desktop")
+    picture(lambda: open_page(f"/d/{slug}", DESKTOP), "link-desktop")
     signer.press("Continue")
     signer.sees_problem("Please enter your name.")
     signer.field("Your name").fill("Vi Visitor")
@@ -268,7 +270,7 @@ def test_a_shared_link_with_a_code_and_links_that_lead_nowhere(
     several = open_page(f"/d/{shared}", PHONE)
     expect(several.get_by_role("heading", level=1)).to_have_text("This link cannot be used alone")
     picture(several, "link-several-phone")
-    picture(open_page(f"/d/{shared}", DESKTOP), "link-several-desktop")
+    picture(lambda: open_page(f"/d/{shared}", DESKTOP), "link-several-desktop")
     suite.api("PUT", f"/templates/{two}", {"shared_link": False})
     expect(open_page(f"/d/{shared}").get_by_role("heading", level=1)).to_have_text("There is nothing at this address")
     suite.api("DELETE", f"/templates/{made}")
