@@ -6,9 +6,10 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def suite_for_pictures() -> Iterator[RunningSuite]:
         provider.stop()
 
 
+WALKS = 3
+"""That the tests take: in English, from right to left, in the pseudo-language."""
+
+
+@cache
+def tour_of(suite: RunningSuite) -> "Tour":
+    """The tour of this suite: whoever takes a walk shares it."""
+    return Tour(suite)
+
+
 class Tour:
     """Made once; each walk is in one language, by a party of its own."""
 
@@ -149,6 +160,7 @@ class Tour:
         self.submission = completed(suite, self._ended["completed"]["submission_id"])
         self._file = fetched(self.submission["documents"][0]["url"])
         self._under_way = self.submission
+        self._to_confirm: list[str] = []
         self.readers: list[str] = []
         """Addresses of the account's users who read the page of a submission on these walks."""
         expired = f"/submissions/{self._ended['expired']['submission_id']}"
@@ -177,12 +189,29 @@ class Tour:
         yield from self.form(page, tag)
         yield from self.others(page)
 
-    def main_way(self, page: Page, tag: str) -> Iterator[str]:
+    def main_way(self, page: Page, tags: Iterable[str]) -> Iterator[tuple[str, str]]:
         """What everybody meets from the link to the receipt, for whoever looks at all languages: few states, each with many
-        words."""
-        page.context.add_cookies([{"name": "lang", "value": tag, "url": self.suite.base_url}])
-        base = self.suite.base_url
-        page.goto(f"{base}/s/{self.party(tag)['slug']}")
+        words. One form is filled in once, and loaded in one language after the other; yields the language and the state."""
+        path = f"/s/{self.party('en')['slug']}"
+        page.goto(self.suite.base_url + path)
+        page.locator(".start button.button--main").click()
+        page.locator(".step input").fill("Ann Ray")
+        self._to_review(page)
+        self._saved(page)
+        shown = requests.get(f"{self.suite.base_url}{path}/form", timeout=60).json()
+        signed = {self._uuids["Signature"]: next(one["value"] for one in shown["fields"] if one["name"] == "Signature")}
+        for tag in tags:
+            page.evaluate(
+                "() => { onbeforeunload = null; sessionStorage.clear(); }"
+            )  # it forgets at which field it was
+            page.context.add_cookies([{"name": "lang", "value": tag, "url": self.suite.base_url}])
+            self.suite.page("POST", f"{path}/values", {"request_id": f"signed in {tag}", "values": signed})
+            yield from ((tag, state) for state in self._main_way(page, tag, path))
+
+    def _main_way(self, page: Page, tag: str, path: str) -> Iterator[str]:
+        """The states of the main way in one language, of a form that is filled in already."""
+        page.goto(self.suite.base_url + path)
+        expect(page.locator("html")).to_have_attribute("lang", tag)
         start = page.locator(".start button.button--main")
         start.wait_for()
         yield "start"
@@ -191,24 +220,38 @@ class Tour:
         yield "declining"
         page.keyboard.press("Escape")
         start.click()
-        self._next(page)  # without an answer
+        self._to_review(page)
+        yield "review"
+        self._ask(page, "Signature")
+        page.locator(".signature .button--small").first.click()  # it is signed, and shall be signed anew
+        page.locator(".pad__canvas").wait_for()
+        reason = page.locator(".signature__reason select")
+        reason.select_option("")
+        yield "field Signature"
+        reason.select_option("Aa")
+        self._ask(page, "Full name")
+        page.locator(".step input").fill("")
+        self._next(page)
         page.locator(".problem:not(:empty)").wait_for()
         yield "problem"
         page.locator(".step input").fill("Ann Ray")
-        self._ask(page, "Signature")
         self._saved(page)
-        yield "field Signature"
-        self._draw(page)
-        page.locator(".signature__reason select").select_option("Aa")
-        self._next(page)
-        page.locator(".review").wait_for()
-        self._saved(page)
-        yield "review"
         page.evaluate("window.onbeforeunload = null")
         for name in ("code", "completed"):
-            page.goto(f"{base}/s/{self._ended[name]['slug']}")
+            page.goto(f"{self.suite.base_url}/s/{self._ended[name]['slug']}")
             page.locator("main.card").wait_for()
             yield name
+
+    def _to_review(self, page: Page) -> None:
+        """From any field on, by the signature, which is the last one."""
+        self._ask(page, "Signature")
+        page.locator(".signature").wait_for()
+        if page.locator(".pad__canvas").count():  # it is not signed yet
+            self._saved(page)
+            self._draw(page)
+            page.locator(".signature__reason select").select_option("Aa")
+        self._next(page)
+        page.locator(".review").wait_for()
 
     def form(self, page: Page, tag: str) -> Iterator[str]:
         """Everything that happens on the page of one form."""
@@ -346,7 +389,9 @@ class Tour:
     def _prepared(self, page: Page) -> Iterator[str]:
         """What an agent has prepared: a key is asked for, and one refused; then it is shown, refused, and another one sent."""
         own = new_key(self.suite, "send")["api_key"]
-        refused, sent = self._confirmations(2)
+        if not self._to_confirm:  # for several walks at once: an agent's program takes as long to start as half a walk
+            self._to_confirm = self._confirmations(2 * WALKS)
+        refused, sent = self._to_confirm.pop(), self._to_confirm.pop()
         self._show_key(page, refused, "x" * 43, "key")
         page.locator("#key-problem").wait_for()
         yield "prepared"

@@ -10,7 +10,7 @@ from services.gateway.pages.texts import offered
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
-from tests.browser.tour import FILLED_IN, Tour
+from tests.browser.tour import FILLED_IN, tour_of
 from tests.support.judges.words.marks import unmarked
 from tests.support.services.suite import RunningSuite
 
@@ -58,7 +58,7 @@ def test_nothing_of_ours_is_outside_of_the_files(suite: RunningSuite, open_page:
     known += [name for _, name in offered()]  # each language is named in itself
     page = open_page("/verify", DESKTOP)
     found = {}
-    tour = Tour(suite)
+    tour = tour_of(suite)
     for state in tour.walk(page, PSEUDO):
         said = page.locator("body").inner_text() + "\n" + "\n".join(page.evaluate(SAID_TO_SCREEN_READERS))
         said = re.sub(MADE_BY_CHANCE_AND_TIMES, "", said)

@@ -86,3 +86,23 @@ def looks(page: Page) -> list[str]:
     """Return the words of ours that are cut, broken, or at the edge of the window."""
     found: list[Any] = page.evaluate(_LOOK)
     return [str(each) for each in found]
+
+
+_LOOK_AT_EACH = """async (documents) => {
+    const look = LOOK, found = [];
+    for (const html of documents) {
+        document.open();
+        document.write(html);
+        document.close();
+        await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+        found.push(look());
+    }
+    return found;
+}""".replace("LOOK", _LOOK, 1)
+
+
+def looks_of(page: Page, documents: list[str]) -> list[list[str]]:
+    """Return what ``looks`` has against each of these documents, written into the page one after the other: they are laid out,
+    which is all it needs, and not drawn."""
+    found: list[list[str]] = page.evaluate(_LOOK_AT_EACH, documents)
+    return found
