@@ -41,12 +41,13 @@ hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAM
 
 _STORIES = "tests/e2e/"
 _EQUIPPED = (
+    "tests/e2e/calls/test_kernel.py",
     "tests/e2e/evidence/test_sealing_troubles.py",
     "tests/e2e/evidence/test_traces.py",
     "tests/e2e/notifications/test_mail_server.py",
     "tests/e2e/calls/test_generated_calls.py",
 )
-"""In this order: the last of them changes whatever can be changed."""
+"""In this order: the first of them looks at how the suite was started, the last changes whatever can be changed."""
 _REHEARSAL = "tests/chaos/test_restore.py"
 """Its suites, on SQLite and on PostgreSQL, go to two workers."""
 _MISTREATED = (
@@ -67,9 +68,10 @@ _ROOMS = {
     "calls": "SQLite, account and calls",
     "sending": "SQLite, sending and notifications",
     "notifications": "SQLite, sending and notifications",
-    "documents": "SQLite, documents, signing and evidence",
-    "signing": "SQLite, documents, signing and evidence",
-    "evidence": "SQLite, documents, signing and evidence",
+    "documents": "SQLite, documents, signing, evidence and agents",
+    "signing": "SQLite, documents, signing, evidence and agents",
+    "evidence": "SQLite, documents, signing, evidence and agents",
+    "agents": "SQLite, documents, signing, evidence and agents",
 }
 """The groups of the stories on SQLite."""
 _FORM = ("tests/browser/form/", "tests/browser/parties/", "tests/browser/changes/")
