@@ -63,17 +63,8 @@ _UNKNOWN_SECONDS = 30
 """Of a group that has no recorded duration yet, nor any near it."""
 _OWN_SUITES = ("tests/e2e/calls/test_odd_rows.py",)
 """Stories that share no suite."""
-_ROOMS = {
-    "account": "SQLite, account and calls",
-    "calls": "SQLite, account and calls",
-    "sending": "SQLite, sending and notifications",
-    "notifications": "SQLite, sending and notifications",
-    "documents": "SQLite, documents, signing, evidence and agents",
-    "signing": "SQLite, documents, signing, evidence and agents",
-    "evidence": "SQLite, documents, signing, evidence and agents",
-    "agents": "SQLite, documents, signing, evidence and agents",
-}
-"""The groups of the stories on SQLite."""
+_FIRST_ROOMS = ("account", "calls")
+"""These rooms' stories on SQLite are one group, those of all others another: each group may start a suite."""
 _FORM = ("tests/browser/form/", "tests/browser/parties/", "tests/browser/changes/")
 """Stories of the form in the browser; those of other pages are the other group there."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
@@ -134,7 +125,9 @@ def group_of(nodeid: str) -> str:
         return f"{file} postgresql"
     if not file.startswith(_STORIES) or file in _OWN_SUITES:
         return file
-    return "PostgreSQL" if "postgresql" in test else _ROOMS.get(file.split("/")[2], "SQLite, other rooms")
+    if "postgresql" in test:
+        return "PostgreSQL"
+    return "SQLite, account and calls" if file.split("/")[2] in _FIRST_ROOMS else "SQLite, other rooms"
 
 
 def suite_of(group: str) -> str:
