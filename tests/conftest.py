@@ -41,12 +41,13 @@ hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAM
 
 _STORIES = "tests/e2e/"
 _EQUIPPED = (
+    "tests/e2e/calls/test_kernel.py",
     "tests/e2e/evidence/test_sealing_troubles.py",
     "tests/e2e/evidence/test_traces.py",
     "tests/e2e/notifications/test_mail_server.py",
     "tests/e2e/calls/test_generated_calls.py",
 )
-"""In this order: the last of them changes whatever can be changed."""
+"""In this order: the first of them looks at how the suite was started, the last changes whatever can be changed."""
 _REHEARSAL = "tests/chaos/test_restore.py"
 """Its suites, on SQLite and on PostgreSQL, go to two workers."""
 _MISTREATED = (
@@ -62,16 +63,8 @@ _UNKNOWN_SECONDS = 30
 """Of a group that has no recorded duration yet, nor any near it."""
 _OWN_SUITES = ("tests/e2e/calls/test_odd_rows.py",)
 """Stories that share no suite."""
-_ROOMS = {
-    "account": "SQLite, account and calls",
-    "calls": "SQLite, account and calls",
-    "sending": "SQLite, sending and notifications",
-    "notifications": "SQLite, sending and notifications",
-    "documents": "SQLite, documents, signing and evidence",
-    "signing": "SQLite, documents, signing and evidence",
-    "evidence": "SQLite, documents, signing and evidence",
-}
-"""The groups of the stories on SQLite."""
+_FIRST_ROOMS = ("account", "calls")
+"""These rooms' stories on SQLite are one group, those of all others another: each group may start a suite."""
 _FORM = ("tests/browser/form/", "tests/browser/parties/", "tests/browser/changes/")
 """Stories of the form in the browser; those of other pages are the other group there."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
@@ -132,7 +125,9 @@ def group_of(nodeid: str) -> str:
         return f"{file} postgresql"
     if not file.startswith(_STORIES) or file in _OWN_SUITES:
         return file
-    return "PostgreSQL" if "postgresql" in test else _ROOMS.get(file.split("/")[2], "SQLite, other rooms")
+    if "postgresql" in test:
+        return "PostgreSQL"
+    return "SQLite, account and calls" if file.split("/")[2] in _FIRST_ROOMS else "SQLite, other rooms"
 
 
 def suite_of(group: str) -> str:

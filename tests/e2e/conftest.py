@@ -13,11 +13,15 @@ from tests.support.servers.collector import Collector
 from tests.support.servers.mail_server import MailServer
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.servers.providers.tsa import Authority, authority
+from tests.support.services.circumstances.kernels import without_landlock
 from tests.support.services.suite import RunningSuite, start_suite
 
 ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)
 """For stories, or a file of them, about turns, races, times, lists, visibility, repeated requests, or what a database refuses or
 others change in it. That each statement does the same on both is shown beside the services, in ``tests/contract``."""
+
+ON_POSTGRESQL = pytest.mark.parametrize("suite", ["postgresql"], indirect=True)
+"""For what is decided before a database is asked. Were anything let through, this is the one of the two that takes fewer texts."""
 
 
 @pytest.fixture
@@ -29,7 +33,8 @@ def suite(request: pytest.FixtureRequest) -> RunningSuite:
 
 @dataclass(frozen=True)
 class Equipped:
-    """A suite that sends its mails to a server, has its seals time-stamped, and tells a collector its traces."""
+    """A suite that sends its mails to a server, has its seals time-stamped, and tells a collector its traces, on a kernel without
+    Landlock."""
 
     suite: RunningSuite
     mail: MailServer
@@ -56,7 +61,8 @@ def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, Runni
             "TRUST_ANCHORS_DIR": str(anchors),
             **collector.settings,
         }
-        running = start_suite(workspace / "suite-equipped", one_worker=True, **databases, **settings)
+        folder = workspace / "suite-equipped"
+        running = without_landlock(lambda: start_suite(folder, one_worker=True, **databases, **settings))
         suites["equipped"] = running
         yield Equipped(running, mail, time_stamping, collector)
         running.stop()

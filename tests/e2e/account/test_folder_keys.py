@@ -18,6 +18,7 @@ from tests.e2e.account.test_role_matrix import (
     MATRIX,
     OPERATIONS,
     PDF,
+    Record,
     World,
     asked,
     batch,
@@ -42,14 +43,12 @@ class Folders(World):
         super().__init__(suite)
         self.limited = new_key(suite, "read", "send", "templates", folders=[INSIDE])["api_key"]
 
-    def fresh(self, record: str) -> dict[str, Any]:
+    def fresh(self, record: str) -> Record:
         if record not in FOLDERS:
             return super().fresh(record)
         clone = {"folder_name": FOLDERS[record]}
         template = self.suite.api("POST", f"/templates/{self.origins['foreign']}/clone", clone)["id"]
-        submitter = self.suite.api("POST", "/submissions", new_submission({"template": template}))[0]
-        made = {"template": template, "submission": submitter["submission_id"], "submitter": submitter["id"]}
-        return {**made, "owner": "admin"}
+        return Record(self, template, "admin")
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +148,7 @@ class Made:
 
 
 def made(suite: RunningSuite, key: str, folder: str, name: str) -> Made:
-    pdf = {"documents": [{"name": "a", "file": PDF}], "name": name, "folder_name": folder}
-    template = suite.api("POST", "/templates/pdf", pdf, key=key)["id"]
+    template = suite.copy_of_template(agreement_pdf(), key=key, name=name, folder_name=folder)["id"]
     person = {"role": "Seller", "email": "s@example.com", "name": name}
     body = {"template_id": template, "submitters": [person], "send_email": False}
     submitter = suite.api("POST", "/submissions", body, key=key)[0]

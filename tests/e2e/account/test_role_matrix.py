@@ -173,12 +173,29 @@ PUBLIC = {"attachments.create", "phone_codes.send", "submitter_form_views.create
 """Without a key: the slug of the submitter decides."""
 
 
+class Record(dict[str, Any]):
+    """A template, its ``owner`` and, once it is asked for, a submission that they made: its id and that of its submitter."""
+
+    def __init__(self, world: "World", template: int, owner: str) -> None:
+        super().__init__(template=template, owner=owner)
+        self._world = world
+
+    def __missing__(self, word: str) -> Any:
+        if word not in ("submission", "submitter"):
+            raise KeyError(word)
+        world = self._world
+        submitters = world.suite.api("POST", "/submissions", new_submission(self), key=world.keys[self["owner"]])
+        world.slugs |= {each["slug"] for each in submitters}
+        self.update(submission=submitters[0]["submission_id"], submitter=submitters[0]["id"])
+        return self[word]
+
+
 class World:
     """The people, and fresh records for each operation."""
 
     def __init__(self, suite: RunningSuite) -> None:
         self.suite = suite
-        self._unchanged: dict[str, dict[str, Any]] = {}
+        self._unchanged: dict[str, Record] = {}
         self._batches: dict[int, int] = {}
         self.slugs: set[str] = set()
         self.keys = {"admin": suite.api_key}
@@ -216,18 +233,13 @@ class World:
         self.suite.api("PUT", f"/submitters/{submitter}", {"completed": True})
         wait_until(lambda: self.suite.api("GET", "/events/form/form.completed")["data"], what="the completion's event")
 
-    def fresh(self, record: str) -> dict[str, Any]:
-        """A template of that kind, with a submission."""
+    def fresh(self, record: str) -> Record:
+        """A template of that kind."""
         owner = "editor" if record == "own" else "colleague"
-        key = self.keys[owner]
-        template = self.suite.api("POST", f"/templates/{self.origins[record]}/clone", {}, key=key)["id"]
-        submitters = self.suite.api("POST", "/submissions", new_submission({"template": template}), key=key)
-        submitter = submitters[0]
-        self.slugs |= {each["slug"] for each in submitters}
-        made = {"template": template, "submission": submitter["submission_id"], "submitter": submitter["id"]}
-        return {**made, "owner": owner}
+        template = self.suite.api("POST", f"/templates/{self.origins[record]}/clone", {}, key=self.keys[owner])["id"]
+        return Record(self, template, owner)
 
-    def record_for(self, operation: specification.Operation, kind: str) -> dict[str, Any]:
+    def record_for(self, operation: specification.Operation, kind: str) -> Record:
         """A record of that kind for an operation: those that only read have one together."""
         if operation.method.upper() != "GET":
             return self.fresh(kind)

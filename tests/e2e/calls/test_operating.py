@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 
@@ -20,20 +19,15 @@ from tests.support.judges.operations import metrics
 from tests.support.judges.operations.kubectl import COMPLETE, objects_of, of_kind
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import completed
+from tests.support.services.forking import completed as completed_command
 from tests.support.services.suite import RunningSuite
 
 
 def countersign(suite: RunningSuite, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """From the suite's folder and from nowhere else it knows where everything is."""
     environment = {name: value for name, value in os.environ.items() if name not in REQUIRED}
-    return subprocess.run(
-        [sys.executable, "-m", "deploy.command", *arguments],
-        env={**environment, "VAR_DIR": str(suite.var_dir), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    own = {"VAR_DIR": str(suite.var_dir), "PYTHONPATH": str(ROOT)}
+    return completed_command("deploy.command", *map(str, arguments), environment={**environment, **own}, timeout=600)
 
 
 def done(suite: RunningSuite, *arguments: str | Path) -> str:
@@ -41,6 +35,11 @@ def done(suite: RunningSuite, *arguments: str | Path) -> str:
     ended = countersign(suite, *arguments)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
+
+
+def test_with_all_walls_nothing_is_said(suite: RunningSuite) -> None:
+    """What is said of a kernel that has not all that holds strangers' files back: test_kernel.py."""
+    assert "notes" not in requests.get(f"{suite.base_url}/readyz", timeout=120).json()
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_suite_that_runs(suite: RunningSuite) -> None:

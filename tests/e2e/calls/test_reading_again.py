@@ -22,7 +22,7 @@ DAY = 86_400
 @pytest.fixture
 def submitters(suite: RunningSuite) -> list[dict[str, Any]]:
     """Without mails: each that leaves is a line of the trail, whenever that is."""
-    template = suite.template(agreement_pdf(), name="Lease that is read again")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease that is read again")
     return send(suite, template["id"], send_email=False, order="random")
 
 

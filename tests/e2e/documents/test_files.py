@@ -21,7 +21,7 @@ MEGABYTE = 1024 * 1024
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(), name="Agreement")
     return made
 
 

@@ -174,7 +174,8 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
         f"{mark} seven",
     ]
     made = [
-        suite.template(agreement_pdf([]), name=name, folder_name=f"F {mark} {i % 2}") for i, name in enumerate(names)
+        suite.copy_of_template(agreement_pdf([]), name=name, folder_name=f"F {mark} {i % 2}")
+        for i, name in enumerate(names)
     ]
     ids = [each["id"] for each in made]
 

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from contracts import links
-from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
 from tests.support.judges.interfaces.json_schema import body_of, faults
 from tests.support.material.agreement import agreement_pdf, send
 from tests.support.material.outcomes import mails_to
@@ -167,7 +167,7 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
         assert {**event, "id": None} == {"id": None, **told[kind]}
 
 
-@ON_BOTH_DATABASES
+@ON_POSTGRESQL
 def test_a_receiver_without_a_key_downloads_what_events_link_to(suite: RunningSuite) -> None:
     """For the time that its webhook sets; afterwards, and in what it was not set for, with a key."""
     with Receiver() as receiver:
@@ -284,7 +284,7 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
         assert len(seconds(page)) == 1 < len(seconds(walked(path)))
 
 
-@ON_BOTH_DATABASES
+@ON_POSTGRESQL
 def test_an_invitation_that_is_sent_again_has_its_own_reply_address(suite: RunningSuite) -> None:
     address = f"{uuid.uuid4().hex}@example.com"
     seller, _ = send(suite, suite.template(agreement_pdf())["id"], send_email=False)

@@ -15,7 +15,7 @@ OWN_TERMS = "https://seller.example/terms"
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(), name="Agreement")
     return made
 
 

@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.material.outcomes import completed, events_of, mail_text, mails_to, pdf_text
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
-
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(), name="Agreement")
     return made
 
 
@@ -41,6 +39,7 @@ def try_everything(suite: RunningSuite, slug: str, values: dict[str, Any]) -> li
     ]
 
 
+@ON_BOTH_DATABASES
 def test_a_signer_declines(suite: RunningSuite, template: dict[str, Any]) -> None:
     user = suite.api("GET", "/user")
     seller, buyer = send(suite, template["id"], order="random")
@@ -87,6 +86,7 @@ def test_a_signer_declines(suite: RunningSuite, template: dict[str, Any]) -> Non
     assert "declined" in refused["error"]
 
 
+@ON_BOTH_DATABASES
 def test_who_waits_is_not_invited_after_a_decline(suite: RunningSuite, template: dict[str, Any]) -> None:
     marked = {"role": "Buyer", "email": f"never-{uuid.uuid4().hex}@example.com"}
     people = [{"role": "Seller", "email": "seller@example.com"}, marked]
@@ -99,6 +99,7 @@ def test_who_waits_is_not_invited_after_a_decline(suite: RunningSuite, template:
     assert mails_to(suite, marked["email"]) == []
 
 
+@ON_BOTH_DATABASES
 def test_time_runs_out(suite: RunningSuite, template: dict[str, Any]) -> None:
     in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     seller, buyer = send(suite, template["id"], order="random", expire_at=in_an_hour)
@@ -136,6 +137,7 @@ def test_time_runs_out(suite: RunningSuite, template: dict[str, Any]) -> None:
     assert "xpired" in trail
 
 
+@ON_POSTGRESQL
 def test_expiry_must_lie_ahead(suite: RunningSuite, template: dict[str, Any]) -> None:
     past = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
     people = [{"role": "Seller", "email": "a@example.com"}]
@@ -147,6 +149,7 @@ def test_expiry_must_lie_ahead(suite: RunningSuite, template: dict[str, Any]) ->
         assert refused["details"][0]["field"] == "expire_at"
 
 
+@ON_BOTH_DATABASES
 def test_archived_and_back(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random")
     submission_id = seller["submission_id"]
@@ -176,6 +179,7 @@ def test_archived_and_back(suite: RunningSuite, template: dict[str, Any]) -> Non
     assert len(events_of(suite, "submission.archived", id=submission_id)) == 1
 
 
+@ON_BOTH_DATABASES
 def test_removed_for_good(suite: RunningSuite, template: dict[str, Any]) -> None:
     """Files, values and people are gone; what was told before the end keeps nothing personal."""
     secret = uuid.uuid4().hex

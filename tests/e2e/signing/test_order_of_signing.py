@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.conftest import ON_BOTH_DATABASES
+from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
 from tests.support.material.agreement import agreement_pdf, filled, form, send, sign
 from tests.support.material.outcomes import completed, events_of, fetched, mails_to, pdf_text
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 ROLES = ["First", "Second", "Third", "Fourth"]
 
@@ -20,7 +18,7 @@ ROLES = ["First", "Second", "Third", "Fourth"]
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
     tags = [f"{{{{{role} name;role={role}}}}}" for role in ROLES]
-    made: dict[str, Any] = suite.template(agreement_pdf(tags), name="Four")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(tags), name="Four")
     return made
 
 
@@ -39,6 +37,7 @@ def states(suite: RunningSuite, submitters: list[dict[str, Any]]) -> list[str]:
     return [form(suite, each["slug"])["state"] for each in submitters]
 
 
+@ON_BOTH_DATABASES
 def test_preserved_is_one_after_the_other(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template)
     assert suite.api("GET", f"/submissions/{parties[0]['submission_id']}")["order"] == "preserved"
@@ -60,6 +59,7 @@ def test_preserved_is_one_after_the_other(suite: RunningSuite, template: dict[st
     assert all(f"Name {turn}" in text for turn in range(4))
 
 
+@ON_BOTH_DATABASES
 def test_random_is_all_at_once(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, order="random")
     assert states(suite, parties) == ["open"] * 4
@@ -68,6 +68,7 @@ def test_random_is_all_at_once(suite: RunningSuite, template: dict[str, Any]) ->
     completed(suite, parties[0]["submission_id"])
 
 
+@ON_BOTH_DATABASES
 def test_equal_numbers_sign_together(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, {"order": 1}, {"order": 0}, {"order": 1}, {"order": 5})
     assert states(suite, parties) == ["waiting", "open", "waiting", "waiting"]
@@ -79,6 +80,7 @@ def test_equal_numbers_sign_together(suite: RunningSuite, template: dict[str, An
     assert states(suite, parties) == ["completed", "completed", "completed", "open"]
 
 
+@ON_BOTH_DATABASES
 def test_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> None:
     first = {"completed": True, "values": {"First name": "Signed by the office"}}
     parties = four(suite, template, first, {"completed": True}, {}, {})
@@ -98,11 +100,13 @@ def test_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> 
         assert suite.api("GET", f"/submitters/{party['id']}")["sent_at"] is None
 
 
+@ON_POSTGRESQL
 def test_everybody_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, *[{"completed": True, "values": {f"{role} name": "N"}} for role in ROLES])
     assert completed(suite, parties[0]["submission_id"])["documents"]
 
 
+@ON_BOTH_DATABASES
 def test_twenty_clicks_complete_once(suite: RunningSuite, template: dict[str, Any]) -> None:
     """Ten with one request id, ten with their own: one completion, one next invitation, one sealing."""
     party, *others = four(suite, template, {}, {"completed": True}, {"completed": True}, {"completed": True})
@@ -130,6 +134,7 @@ def test_twenty_clicks_complete_once(suite: RunningSuite, template: dict[str, An
     assert len(others) == 3
 
 
+@ON_POSTGRESQL
 def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, Any]) -> None:
     def refusal(*people: dict[str, Any]) -> dict[str, Any]:
         body = {"template_id": template["id"], "submitters": list(people), "send_email": False}
@@ -158,6 +163,7 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
     suite.api("POST", "/submissions", {**body, "template_id": 2**60}, status=404)
 
 
+@ON_POSTGRESQL
 def test_a_template_that_changes_or_goes_leaves_signing_alone(suite: RunningSuite) -> None:
     template = suite.template(agreement_pdf(), name="Before")
     seller, buyer = send(suite, template["id"], order="random", send_email=False)

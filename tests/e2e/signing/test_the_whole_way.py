@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from standardwebhooks.webhooks import Webhook
 from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.files.altered_files import padded, without_signature
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
+from tests.support.material.outcomes import mail_text, mails_to
 from tests.support.servers.receiver import Received, Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(), name="Agreement")
     return made
 
 
@@ -159,6 +161,7 @@ def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
 
 @ON_BOTH_DATABASES
 def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, Any]) -> None:
+    begun = int(time.time()) - 1
     seller, buyer = send(suite, template["id"], order="random")
     sign(suite, seller["slug"], SELLER_VALUES)
     sign(suite, buyer["slug"], BUYER_VALUES)
@@ -166,7 +169,7 @@ def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, A
 
     def poll(path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        after: dict[str, Any] = {}
+        after: dict[str, Any] = {"after": begun}
         while True:
             page = suite.api("GET", path, params={"limit": 100, **after})
             found += page["data"]
@@ -185,37 +188,32 @@ def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, A
 
 @ON_BOTH_DATABASES
 def test_mails_are_sent_in_turn(suite: RunningSuite, template: dict[str, Any]) -> None:
-    def mails() -> list[str]:
-        return [path.read_text() for path in (suite.var_dir / "mail").glob("*.eml")]
-
-    people = [
-        {"role": "Seller", "email": "turn-seller@example.com"},
-        {"role": "Buyer", "email": "turn-buyer@example.com"},
-    ]
+    of_seller, of_buyer = "turn-seller@example.com", "turn-buyer@example.com"
+    people = [{"role": "Seller", "email": of_seller}, {"role": "Buyer", "email": of_buyer}]
     seller, buyer = suite.api("POST", "/submissions", {"template_id": template["id"], "submitters": people})
-    wait_until(lambda: any("turn-seller@example.com" in mail for mail in mails()), what="the seller's invitation")
-    assert not any("turn-buyer@example.com" in mail for mail in mails())
+    (invitation,) = wait_until(lambda: mails_to(suite, of_seller), what="the seller's invitation")
+    assert of_buyer not in str(invitation)
+    assert mails_to(suite, of_buyer) == []
     sign(suite, seller["slug"], SELLER_VALUES)
-    wait_until(lambda: any(buyer["slug"] in mail for mail in mails()), what="the buyer's invitation")
+    (invitation,) = wait_until(lambda: mails_to(suite, of_buyer), what="the buyer's invitation")
+    assert buyer["slug"] in mail_text(invitation)
     sign(suite, buyer["slug"], BUYER_VALUES)
     completed(suite, seller["submission_id"])
-    wait_until(lambda: sum("turn-buyer@example.com" in mail for mail in mails()) == 2, what="the buyer's copy")
-    wait_until(lambda: sum("turn-seller@example.com" in mail for mail in mails()) == 2, what="the seller's copy")
+    for address in (of_buyer, of_seller):
+        wait_until(lambda to=address: len(mails_to(suite, to)) == 2, what=f"the copy for {address}")
 
 
-def sealed_document(suite: RunningSuite, template: dict[str, Any], folder: Path) -> bytes:
-    seller, buyer = send(suite, template["id"], order="random")
+@pytest.fixture(scope="module")
+def sealed(sqlite_suite: RunningSuite, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    suite = sqlite_suite
+    seller, buyer = send(suite, suite.copy_of_template(agreement_pdf())["id"], order="random")
     sign(suite, buyer["slug"], BUYER_VALUES)
     sign(suite, seller["slug"], SELLER_VALUES)
     submission = completed(suite, seller["submission_id"])
-    return fetch(folder, submission["documents"][0]).read_bytes()
+    return fetch(tmp_path_factory.mktemp("sealed"), submission["documents"][0]).read_bytes()
 
 
-def test_verify_knows_our_seal_and_sees_a_changed_byte(
-    suite: RunningSuite, template: dict[str, Any], tmp_path: Path
-) -> None:
-    sealed = sealed_document(suite, template, tmp_path)
-
+def test_verify_knows_our_seal_and_sees_a_changed_byte(suite: RunningSuite, sealed: bytes) -> None:
     def verify(data: bytes) -> dict[str, Any]:
         answer: dict[str, Any] = suite.api("POST", "/tools/verify", {"file": base64.b64encode(data).decode()})
         return answer
@@ -232,11 +230,8 @@ def test_verify_knows_our_seal_and_sees_a_changed_byte(
     assert verify(agreement_pdf())["checksum_status"] == "unsigned"
 
 
-def test_verify_sees_what_is_done_behind_the_seal(
-    suite: RunningSuite, template: dict[str, Any], tmp_path: Path
-) -> None:
+def test_verify_sees_what_is_done_behind_the_seal(suite: RunningSuite, sealed: bytes) -> None:
     """The seal holds in each of these files; what is in them is not what was sealed."""
-    sealed = sealed_document(suite, template, tmp_path)
     changed = {
         "holds more than the signature": padded(sealed, 0, b"4a"),
         "was removed from the document": without_signature(sealed, "value"),

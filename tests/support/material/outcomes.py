@@ -1,10 +1,12 @@
 """What a story looks at when something was done: the submission, its files, its events, its mails."""
 
 import email
+import email.parser
 import email.policy
 import subprocess
 import tempfile
 from email.message import EmailMessage
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +59,18 @@ def mails_to(suite: RunningSuite, address: str) -> list[EmailMessage]:
     """What the suite's mail folder holds for an address, in the order of writing."""
     found = []
     for path in sorted((suite.var_dir / "mail").glob("*.eml")):
-        message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
-        assert isinstance(message, EmailMessage)
-        if address in str(message["To"]):
+        if address in _recipient(path):
+            message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+            assert isinstance(message, EmailMessage)
             found.append(message)
     return found
+
+
+@cache
+def _recipient(path: Path) -> str:
+    """To whom a mail is: its file has a name of its own and is whole as soon as it is there."""
+    with path.open("rb") as file:
+        return str(email.parser.BytesHeaderParser(policy=email.policy.default).parse(file)["To"])
 
 
 def mail_text(message: EmailMessage) -> str:

@@ -18,8 +18,55 @@ LARGEST_KNOWN = 2**31
 """Ids above it are left as they are: there is no such record."""
 
 
+class Fresh(dict[str, Any]):
+    """Ids by the first word of the path, such as ``templates``, and the ``slug`` of the submitter. Each record is made when it is
+    asked for first: most calls name one or two."""
+
+    def __init__(self, suite: RunningSuite, template: int) -> None:
+        self._suite = suite
+        self._template = template
+
+    def one_of_everything(self) -> "Fresh":
+        """Make what was not asked for yet, so that lists hold something; returns these records."""
+        for word in ("templates", "submissions", "users", "webhooks", "batches"):
+            self[word]
+        return self
+
+    def __missing__(self, word: str) -> Any:
+        api = self._suite.api
+        if word == "templates":
+            self[word] = api("POST", f"/templates/{self._template}/clone", {})["id"]
+        elif word in ("submissions", "submitters", "slug"):
+            person = {"role": "Buyer", "email": "bo@example.com"}
+            body = {"template_id": self["templates"], "send_email": False, "submitters": [person]}
+            (submitter,) = api("POST", "/submissions", body)
+            made = {"submissions": submitter["submission_id"], "submitters": submitter["id"], "slug": submitter["slug"]}
+            self.update(made)
+        elif word == "users":
+            self[word] = api("POST", "/users", {"email": f"{uuid.uuid4().hex}@example.com"}, status=201)["id"]
+        elif word == "webhooks":
+            hook = {"url": NOWHERE, "events": ["template.archived"]}
+            self[word] = api("POST", "/webhooks", hook, status=201)["id"]
+        elif word == "batches":
+            self[word] = self._batch()
+        else:
+            raise KeyError(word)
+        return self[word]
+
+    def _batch(self) -> int:
+        """A batch of two rows, one of which is done at least."""
+        rows = "email\nbo@example.com\nal@example.com\n"
+        settings = {"template_id": self["templates"], "send_email": False}
+        form = {"settings": (None, json.dumps(settings)), "rows": (None, rows)}
+        made = self._suite.api("POST", "/submissions/batch", files=form, status=202)
+        one = f"/batches/{made['id']}"
+        wait_until(lambda: self._suite.api("GET", one)["counts"]["created"], what="a row of the batch")
+        number: int = made["id"]
+        return number
+
+
 class Records:
-    """``fresh()`` makes one of everything; ``fitted`` puts it in the place of what a call names."""
+    """``fresh()`` makes what is asked for; ``fitted`` puts it in the place of what a call names."""
 
     def __init__(self, suite: RunningSuite) -> None:
         self._suite = suite
@@ -34,32 +81,9 @@ class Records:
         suite.api("PUT", f"/submitters/{self.fresh()['submitters']}", {"completed": True})
         wait_until(lambda: suite.api("GET", "/events/form/form.completed")["data"], what="a completion to test with")
 
-    def fresh(self) -> dict[str, Any]:
-        """Ids by the first word of the path, such as ``templates``."""
-        api = self._suite.api
-        template = api("POST", f"/templates/{self._template}/clone", {})["id"]
-        person = {"role": "Buyer", "email": "bo@example.com"}
-        body = {"template_id": template, "send_email": False, "submitters": [person]}
-        (submitter,) = api("POST", "/submissions", body)
-        return {
-            "templates": template,
-            "submissions": submitter["submission_id"],
-            "submitters": submitter["id"],
-            "slug": submitter["slug"],
-            "users": api("POST", "/users", {"email": f"{uuid.uuid4().hex}@example.com"}, status=201)["id"],
-            "webhooks": api("POST", "/webhooks", {"url": NOWHERE, "events": ["template.archived"]}, status=201)["id"],
-        }
-
-    def batch(self, template: int) -> int:
-        """A batch of two rows, one of which is done at least."""
-        rows = "email\nbo@example.com\nal@example.com\n"
-        settings = {"template_id": template, "send_email": False}
-        form = {"settings": (None, json.dumps(settings)), "rows": (None, rows)}
-        made = self._suite.api("POST", "/submissions/batch", files=form, status=202)
-        one = f"/batches/{made['id']}"
-        wait_until(lambda: self._suite.api("GET", one)["counts"]["created"], what="a row of the batch")
-        number: int = made["id"]
-        return number
+    def fresh(self) -> Fresh:
+        """Records that nothing else uses."""
+        return Fresh(self._suite, self._template)
 
     def key(self, user: int) -> str:
         """The id of a key that is made for a user, and can be limited as the document's examples say."""

@@ -1,6 +1,6 @@
 """Processes of services as tests start them: copies (``deploy.processes.forked``), with fork servers that all workers of a run share.
 
-``countersign``, the suite on PostgreSQL that the stories share, the images, and all else where STARTED_ANEW is set, are started as
+``countersign up``, the suite on PostgreSQL that the stories share, the images, and all else where STARTED_ANEW is set, are started as
 they are deployed.
 """
 
@@ -31,7 +31,7 @@ def going_on() -> list[str]:
 class CopiedProcess(ForkedProcess):
     """A process of a service: a copy of a fork server's where that is the same, else started anew."""
 
-    modules = _MODULES
+    modules: tuple[str, ...] = _MODULES
 
     def __init__(self, arguments: Sequence[str], log: Path, **options: Any) -> None:
         super().__init__(arguments, log, servers=_shared(), **options)
@@ -56,7 +56,9 @@ class CopiedProcess(ForkedProcess):
 
 
 class _Command(CopiedProcess):
-    """A process whose outputs are files of whoever starts it."""
+    """A process whose outputs are files of whoever starts it. ``countersign`` may be one: it imports what services import."""
+
+    modules = (*_MODULES, "deploy.command")
 
     def __init__(self, arguments: Sequence[str], outputs: tuple[int, int], **options: Any) -> None:
         self._outputs = outputs

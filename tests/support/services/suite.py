@@ -28,6 +28,7 @@ class RunningSuite(Suite):
     def __init__(self, folder: Path, *, as_deployed: bool = False, **more: Any) -> None:
         """``as_deployed``: each process is started anew and the schemas are migrated from nothing, instead of copied."""
         self._copies = not as_deployed
+        self._templates: dict[bytes, int] = {}
         super().__init__(folder, start_process=CopiedProcess if self._copies else LoggedProcess, **more)
 
     def _migrate(self) -> None:
@@ -68,6 +69,13 @@ class RunningSuite(Suite):
         odd = [line for line in logs.splitlines() if "answer.not_as_promised" in line]
         assert not odd, odd[:5]
 
+    def copy_of_template(self, pdf: bytes, *, key: str | None = None, **more: Any) -> Any:
+        """A template of one's own (``key``), for who needs no more than that: the file is read once, and then the template, which
+        is shared, is cloned."""
+        if pdf not in self._templates:
+            self._templates[pdf] = self.template(pdf)["id"]
+        return self.api("POST", f"/templates/{self._templates[pdf]}/clone", more, key=key)
+
     def template(self, pdf: bytes, **more: Any) -> Any:
         document = {"name": "agreement", "file": base64.b64encode(pdf).decode(), **more.pop("document", {})}
         return self.api("POST", "/templates/pdf", {"documents": [document], **more})
@@ -86,7 +94,7 @@ def wait_until(
         assert time.monotonic() < deadline, f"{what} did not come true within {within:.0f} s"
         time.sleep(pause)
         pause = min(
-            0.2, 1.2 * pause
+            0.25, 1.4 * pause
         )  # most questions are calls: asked often, they take the time from what is waited for
 
 

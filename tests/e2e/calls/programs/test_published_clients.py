@@ -41,6 +41,9 @@ KINDS: dict[str, Callable[[str, str], published.Client]] = {
     "python": published.PythonClient,
     "javascript": published.JavaScriptClient,
 }
+WALKED = {"python": "with the prefix, sqlite", "javascript": "without the prefix, postgresql"}
+"""The path form by which a client calls every method. How a client joins its base URL with a path is the same for all of them: by
+the other form it makes a call of each kind."""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ class Caller:
         return answer
 
 
-@pytest.fixture(params=list(FORMS))
+@pytest.fixture
 def form(request: pytest.FixtureRequest) -> tuple[str, RunningSuite]:
     """The base URL that a client is given, and the suite."""
     path, fixture = FORMS[request.param]
@@ -71,12 +74,16 @@ def form(request: pytest.FixtureRequest) -> tuple[str, RunningSuite]:
     return suite.base_url + path, suite
 
 
-@pytest.fixture(params=list(KINDS))
-def call(
-    request: pytest.FixtureRequest, form: tuple[str, RunningSuite], declarations: Declarations
-) -> Iterator[Caller]:
+@pytest.fixture
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def call(kind: str, form: tuple[str, RunningSuite], declarations: Declarations) -> Iterator[Caller]:
     url, suite = form
-    client: published.Client = KINDS[request.param](url, suite.api_key)
+    client = KINDS[kind](url, suite.api_key)
     yield Caller(client, declarations)
     client.close()
 
@@ -92,6 +99,23 @@ def people() -> list[dict[str, Any]]:
     ]
 
 
+def each_its_form(*, walked: bool) -> pytest.MarkDecorator:
+    """The clients with the path form by which they call every method, or with the other."""
+    pairs = [(kind, form) for kind in KINDS for form in FORMS if (WALKED[kind] == form) is walked]
+    return pytest.mark.parametrize(("kind", "form"), pairs, indirect=True)
+
+
+@each_its_form(walked=False)
+def test_a_call_of_each_kind(call: Caller, form: tuple[str, RunningSuite]) -> None:
+    made = call("create_template_from_html", {"html": HTML, "name": "From HTML"})
+    assert call("get_template", made["id"])["name"] == "From HTML"
+    assert [each["id"] for each in call("list_templates", {"slug": made["slug"]})["data"]] == [made["id"]]
+    assert call("update_template", made["id"], {"name": "Renamed"})["id"] == made["id"]
+    assert call("archive_template", made["id"])["archived_at"]
+    refusals(call, form[0])
+
+
+@each_its_form(walked=True)
 def test_every_method(call: Caller, form: tuple[str, RunningSuite]) -> None:
     template = templates(call)
     submission = submissions(call, template)

@@ -317,10 +317,12 @@ def in_test_mode(client: AuthenticatedClient, url: str) -> None:
     assert sent.test
 
     def mailed() -> TestMail | None:
-        return next(iter(told(test_mode_mails.sync_detailed(client=tests), TestMailPage).data), None)
+        page = told(test_mode_mails.sync_detailed(client=tests, submission_id=sent.id), TestMailPage)
+        return next(iter(page.data), None)
 
     def texted() -> TestTextMessage | None:
-        return next(iter(told(test_mode_text_messages.sync_detailed(client=tests), TestTextMessagePage).data), None)
+        page = told(test_mode_text_messages.sync_detailed(client=tests, submission_id=sent.id), TestTextMessagePage)
+        return next(iter(page.data), None)
 
     assert wait_for(mailed).to == "tests@example.com"
     assert wait_for(texted).submission_id == sent.id
