@@ -1,6 +1,7 @@
 """Material for the tests of due work: rows that are due, in tables of the tests' own on a real database."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -34,7 +35,7 @@ def with_tables(database_url: str, *more: sa.MetaData) -> Iterator[Database]:
     made.dispose()
 
 
-def add(session: Session, /, lane: str | None = None, **more: object) -> int:
+def add(session: Session, /, lane: Any = None, **more: Any) -> int:
     """Leave a job that is due, and return its number."""
     job = Job(lane=lane, **{"next_attempt_at": now(), **more})
     session.add(job)
