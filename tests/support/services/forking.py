@@ -49,7 +49,9 @@ class CopiedProcess(ForkedProcess):
         set."""
         ours = environment.get("PYTHONPATH", str(ROOT)).split(os.pathsep)[-1] == str(ROOT)
         unfiltered = "Seccomp:\t0" in Path("/proc/thread-self/status").read_text()
-        return ours and unfiltered and "STARTED_ANEW" not in os.environ and super().can_be_copied(arguments, environment)
+        return (
+            ours and unfiltered and "STARTED_ANEW" not in os.environ and super().can_be_copied(arguments, environment)
+        )
 
     def _ended(self, timeout: float | None) -> int | None:
         status = super()._ended(timeout)
