@@ -151,8 +151,15 @@ def _name(module: str, *arguments: str) -> str:
     return module.rpartition(".")[2] if module.startswith("services.") or not arguments else arguments[0]
 
 
-def main(path: Path, run: int, kind: str, prepare: Callable[[str], None] = lambda _: None) -> None:
-    """Import, wait, and be the module that a copy is to be. ``prepare``: what is to be done with what was imported."""
+def main(
+    path: Path,
+    run: int,
+    kind: str,
+    prepare: Callable[[str], None] = lambda _: None,
+    begin_copy: Callable[[], None] = lambda: None,
+) -> None:
+    """Import, wait, and be the module that a copy is to be. ``prepare``: what is to be done with what was imported;
+    ``begin_copy``: what each copy is to do before that, with its own environment."""
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # as contracts.runtime.main does
     garbage.seldom()
     server = ForkServer(path, run)
@@ -171,6 +178,7 @@ def main(path: Path, run: int, kind: str, prepare: Callable[[str], None] = lambd
     if server.wait() is None:
         shutil.rmtree(path.parent, ignore_errors=True)  # who was killed has not removed it
     else:
+        begin_copy()
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 

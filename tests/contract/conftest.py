@@ -9,7 +9,7 @@ from contracts.runtime.data.database import Database
 from deploy.manifest import Places
 from deploy.services import SERVICES
 from tests.support.material.submissions import Desk
-from tests.support.services.migrated import migrated
+from tests.support.services.migrated import migrated, migrated_in
 
 
 def on(kind: str, fixture: str = "database_url") -> pytest.MarkDecorator:
@@ -70,14 +70,14 @@ ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
 @pytest.fixture(params=["sqlite", "postgresql"])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
     """The databases of the six services, migrated, and a folder of files."""
-    if request.param == "sqlite":
-        databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
-    else:
+    if request.param == "postgresql":
         cluster = request.getfixturevalue("postgres")
-        databases = {service: cluster.new_database() for service in SERVICES}
-    for service, url in databases.items():
-        migrated(service, url)
-        opened = Database(url)  # as a service does: SQLite with its log
-        opened.ping()
-        opened.dispose()
+        databases = {service: migrated_in(cluster, service) for service in SERVICES}
+    else:
+        databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
+        for service, url in databases.items():
+            migrated(service, url)
+            opened = Database(url)  # as a service does: with its log
+            opened.ping()
+            opened.dispose()
     return Places(databases, f"file://{tmp_path}/blobs")

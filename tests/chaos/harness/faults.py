@@ -28,6 +28,8 @@ class Scene:
     hooks: Hooks
     messages: Messages
     random: random.Random
+    latest_step: int
+    """Of a process, from its start, at which it is killed."""
     steps: list[tuple[str, str]] = field(default_factory=list)
     """Who is still to be killed at which step."""
 
@@ -79,7 +81,7 @@ ENDS_WITHIN = 120.0
 """Seconds. It takes 25 at most on a machine of its own."""
 LOST_WITHIN = 20.0
 """Seconds; a service that has no message by then may get none while it is down."""
-DOUBLED_WITHIN = 120.0
+DOUBLED_WITHIN = 240.0
 """Seconds; by then something has been published, as everything is up."""
 STEP_WITHIN = 25.0
 """Seconds; a process that has not come to its step by then has nothing to do."""
@@ -91,7 +93,7 @@ def step(scene: Scene) -> Iterator[str]:
     through all of them, each process at each of its first steps."""
     suite = scene.world.suite
     if not scene.steps:
-        numbers = range(1, LATEST_STEP + 1)
+        numbers = range(1, scene.latest_step + 1)
         scene.steps += [(name, f"{kind}:{at}") for name in suite.programs for kind in STEPS for at in numbers]
         scene.random.shuffle(scene.steps)
     name, kill_at = scene.steps.pop()

@@ -372,7 +372,7 @@ class Load:
 
     def _read(self) -> None:
         """What the gateway owns, and what it must ask for."""
-        while not self._ended.wait(0.5):
+        while not self._ended.wait(1.0):
             self.client.once("GET", "/api/user", what="read user", read=True)
             path = "/api/submissions?limit=20&before=9000000000"
             begun = time.monotonic()

@@ -14,13 +14,15 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import normalised
 from deploy.providers.faults import Fault
 from deploy.providers.stamp_issuer import StampIssuer
-from services.rendering.models import CertsignJob, DutyStamp, StampedSeal
+from services.rendering.models import CertsignJob, DutyStamp, SealJob, StampedSeal
 from services.rendering.stamping.loops import LEASE
 from services.rendering.stamping.stages import SURELY_NOT
 from tests.support.rendering.providers.provider_suite import what_was_signed
 from tests.support.servers.providers import csc_provider
 
 LOST = 0.1
+_IN_FLIGHT = timedelta(seconds=20)
+"""A purchase that was asked for within so long may still be answered: it is not made older."""
 _DEAD_AFTER = timedelta(minutes=1)
 """A stamp that somebody has been at for longer is taken by another one: whoever was at it was killed."""
 
@@ -94,16 +96,16 @@ def _ends(data: bytes) -> Iterator[int]:
 
 
 def let_time_go_by(database_url: str) -> None:
-    """What waits for a provider is due, purchases are as old as they must be to be given up as lost, and nobody waits for one who
+    """What waits for a provider, or for files that were away, is due, purchases are as old as they must be to be given up as lost, and nobody waits for one who
     was killed at a stamp: all of that takes a quarter of an hour, and nobody wants to wait for it."""
     engine = sa.create_engine(normalised(database_url))
     try:
         with Session(engine) as session, session.begin():
-            for table in (CertsignJob, StampedSeal, DutyStamp):
+            for table in (CertsignJob, StampedSeal, DutyStamp, SealJob):
                 session.execute(sa.update(table).where(table.state == "due").values(next_attempt_at=now()))
             abandoned = DutyStamp.leased_until < now() + LEASE - _DEAD_AFTER
             session.execute(sa.update(DutyStamp).where(abandoned).values(leased_until=now()))
-            for stamp in session.scalars(sa.select(DutyStamp).where(DutyStamp.asked_at.is_not(None))):
+            for stamp in session.scalars(sa.select(DutyStamp).where(DutyStamp.asked_at < now() - _IN_FLIGHT)):
                 stamp.asked_at = now() - 2 * SURELY_NOT
     finally:
         engine.dispose()

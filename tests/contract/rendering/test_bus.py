@@ -549,7 +549,7 @@ def test_a_broken_order_is_answered_with_the_field(service: Running) -> None:
 def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path) -> None:
     """Again and again at other moments of the work: at the end there is one event, one job, one set of files."""
     seal_ids = []
-    for number in range(6):
+    for number in range(4):  # nothing is written yet, or one, two or all three documents
         seal_ids.append(f"killed-{number}")
         big = contract_pdf(150)
         documents = [big] * 3

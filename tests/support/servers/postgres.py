@@ -60,11 +60,13 @@ class PrivatePostgres:
         """Of a standby (``standby.signal`` in its folder) make a server that takes changes."""
         self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "promote")
 
-    def new_database(self, name: str | None = None) -> str:
+    def new_database(self, name: str | None = None, *, template: str = "template1") -> str:
+        """``template``: the database that it is a copy of, to which nobody is connected."""
         name = name or f"test_{next(self._numbers)}"
         where = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         with psycopg.connect(where, autocommit=True) as connection:
-            connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
+            names = map(psycopg.sql.Identifier, (name, template))
+            connection.execute(psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
     def service_databases(self) -> dict[str, str]:

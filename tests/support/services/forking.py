@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.processes.forked import ForkedProcess, ForkServers
+from deploy.services import ROOT
 from tests.support.judges.operations import spending
 
 FOLDER = "FORK_SERVERS"
@@ -44,9 +45,13 @@ class CopiedProcess(ForkedProcess):
             spending.entered(self.pid)
 
     def can_be_copied(self, arguments: Sequence[str], environment: dict[str, str]) -> bool:
-        """Also not where the kernel's filters of this thread would be missing, or STARTED_ANEW is set."""
+        """Also not where the kernel's filters of this thread would be missing, the code is another folder's, or STARTED_ANEW is
+        set."""
+        ours = environment.get("PYTHONPATH", str(ROOT)).split(os.pathsep)[-1] == str(ROOT)
         unfiltered = "Seccomp:\t0" in Path("/proc/thread-self/status").read_text()
-        return unfiltered and "STARTED_ANEW" not in os.environ and super().can_be_copied(arguments, environment)
+        return (
+            ours and unfiltered and "STARTED_ANEW" not in os.environ and super().can_be_copied(arguments, environment)
+        )
 
     def _ended(self, timeout: float | None) -> int | None:
         status = super()._ended(timeout)

@@ -2,64 +2,52 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
-import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from deploy.services import ROOT
 from tests.chaos.harness.world import INSIDE
-
-THREE_COMMITS = """
-import sys
-import sqlalchemy as sa
-from contracts.runtime.data.database import Database
-
-database = Database(f"sqlite:///{sys.argv[1]}")
-database.write(lambda session: session.execute(sa.text("CREATE TABLE notes (number INTEGER)")))
-for number in range(3):
-    database.write(lambda session: session.execute(sa.text("INSERT INTO notes VALUES (1)")))
-"""
-CLOCK = "import time; print(time.time(), time.time_ns())"
+from tests.support.services import forking
 
 
-def run(program: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{INSIDE}:{ROOT}", **settings}
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+@pytest.fixture(params=["anew", "copied"], autouse=True)
+def begun(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the process begins."""
+    if request.param == "anew":
+        monkeypatch.setenv("STARTED_ANEW", "1")
+    else:
+        monkeypatch.delenv("STARTED_ANEW", raising=False)
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{INSIDE}:{ROOT}", "PYTHONSAFEPATH": "1", **settings}
+    return forking.completed("tests.support.services.specimens.treated", *arguments, environment=environment)
 
 
 @pytest.mark.parametrize(("step", "kept"), [("commit:3", 2), ("before-commit:3", 1)])
 def test_a_process_ends_at_its_step(tmp_path: Path, step: str, kept: int) -> None:
     """The first commit is the table's."""
-    import sqlite3
-
     file = tmp_path / "notes.sqlite"
-    done = run(THREE_COMMITS, str(file), CHAOS_KILL_AT=step)
+    done = run("commits", str(file), CHAOS_KILL_AT=step)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    connection = sqlite3.connect(file)
-    assert connection.execute("SELECT count(*) FROM notes").fetchone() == (kept,)
-    connection.close()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (kept,)
 
 
 def test_without_a_step_it_goes_on(tmp_path: Path) -> None:
-    assert run(THREE_COMMITS, str(tmp_path / "notes.sqlite")).returncode == 0
+    assert run("commits", str(tmp_path / "notes.sqlite")).returncode == 0
 
 
 @pytest.mark.parametrize("ahead", [3600, -600])
 def test_a_clock_leaps(tmp_path: Path, ahead: int) -> None:
-    import time
-
     (tmp_path / "clock").write_text(f"{ahead:+d}\n")
     begun = time.time()
-    said = run(CLOCK, CHAOS_CLOCK=str(tmp_path / "clock"))
+    said = run("clock", CHAOS_CLOCK=str(tmp_path / "clock"))
     ended = time.time()
     seconds, nanoseconds = said.stdout.split()
     assert begun + ahead <= float(seconds) <= ended + ahead

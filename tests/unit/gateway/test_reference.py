@@ -39,8 +39,8 @@ API = "https://sign.example.com/api"
 
 
 @cache
-def served() -> dict[str, File]:
-    """All files, made once and not when tests are collected: that takes a second."""
+def made() -> dict[str, File]:
+    """All files of the reference. Whoever only collects this module's tests does not make them: it takes a second and more."""
     return files(SETTINGS)
 
 
@@ -171,13 +171,13 @@ curl --fail-with-body 'https://x.example/api/things/7/copy' \\
 
 
 def test_every_address_is_served_and_nothing_else() -> None:
-    assert sorted(served()) == sorted(addresses())
-    assert len(served()) == 2 * (len(DOCUMENT["tags"]) + 1) + 2 + 2 * (len(guides.guides()) + 1)
+    assert sorted(made()) == sorted(addresses())
+    assert len(made()) == 2 * (len(DOCUMENT["tags"]) + 1) + 2 + 2 * (len(guides.guides()) + 1)
 
 
 def test_they_are_the_same_whenever_they_are_made() -> None:
     """Also byte for byte: readers ask by entity tags whether something has changed."""
-    assert files(SETTINGS) == served()
+    assert files(SETTINGS) == made()
 
 
 def test_guides_are_what_the_list_of_pages_has_for_who_writes_programs() -> None:
@@ -194,7 +194,7 @@ def test_guides_are_what_the_list_of_pages_has_for_who_writes_programs() -> None
         assert re.findall(r"^```.*?^```$", guide.source, re.MULTILINE | re.DOTALL) == blocks, "code is as it was"
         words = re.sub(r"\W+", "", re.sub(r"<!--.*?-->|\]\([^)]*\)", "", source))
         assert re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "", guide.source)) == words, "nothing is lost but links"
-    page = served()["/guides/keys"].body.decode()
+    page = made()["/guides/keys"].body.decode()
     assert "<details" not in page, "a block of code is no sample of a call"
     assert "<br>" in page
     assert "&lt;br&gt;" not in page
@@ -214,7 +214,7 @@ def test_descriptions_lead_to_the_guides_that_they_name() -> None:
     whole = json.dumps(DOCUMENT)
     named = set(re.findall(r"docs/([a-z-]+)\.md", whole))
     assert named <= guides.guides().keys(), "a description names no page that an installation does not serve"
-    assert "(https://sign.example.com/guides/testing)" in served()["/reference.md"].body.decode()
+    assert "(https://sign.example.com/guides/testing)" in made()["/reference.md"].body.decode()
 
 
 def test_types_in_words() -> None:
@@ -241,10 +241,10 @@ def test_types_in_words() -> None:
 def test_every_call_is_told_of_with_its_samples() -> None:
     operations = {operation.id: operation for operation in specification.operations(DOCUMENT)}
     assert CALLS.keys() == operations.keys()
-    whole = "".join(served()[address].body.decode() for address in served() if address.startswith("/reference/"))
+    whole = "".join(made()[address].body.decode() for address in made() if address.startswith("/reference/"))
     for operation in operations.values():
         tag = slug(operation.definition["tags"][0])
-        page = served()[f"/reference/{tag}.md"].body.decode()
+        page = made()[f"/reference/{tag}.md"].body.decode()
         told = page.partition(f"\n## {operation.definition['summary']}\n")[2].partition("\n## ")[0]
         assert f"`{operation.method.upper()} {operation.path}`" in told
         for fence in ("sh", "python", "js", "php"):
@@ -258,7 +258,7 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
     """Those of Markdown to the heading that is named as they are."""
     trees = {
         address: lxml.html.document_fromstring(file.body.decode())
-        for address, file in served().items()
+        for address, file in made().items()
         if file.media_type.startswith(b"text/html")
     }
     elsewhere = {"/docs", "/docs/errors", "/openapi.json", "/openapi-3.1.json"}
@@ -272,19 +272,19 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
                 assert address.startswith("/guides/"), target
                 assert parsed.scheme == "https", target
                 continue
-            assert parsed.path in elsewhere or parsed.path in served(), f"{address}: {target}"
+            assert parsed.path in elsewhere or parsed.path in made(), f"{address}: {target}"
             if parsed.fragment and parsed.path in trees:
                 asked += 1
                 assert trees[parsed.path].xpath("//*[@id=$name]", name=unquote(parsed.fragment)), f"{address}: {target}"
     assert asked > 1000
-    sources = {address: file.body.decode() for address, file in served().items() if address.endswith(".md")}
+    sources = {address: file.body.decode() for address, file in made().items() if address.endswith(".md")}
     headings = {address: anchors(source) for address, source in sources.items()}
     for address, source in sources.items():
         for target, words in links(source):
             parsed = urlsplit(urljoin(f"https://sign.example.com{address}", target))
             if parsed.netloc != "sign.example.com" and address.startswith("/guides/"):
                 continue
-            assert parsed.path in elsewhere or parsed.path in served(), f"{address}: {target}"
+            assert parsed.path in elsewhere or parsed.path in made(), f"{address}: {target}"
             if parsed.fragment and parsed.path in sources:
                 heading = headings[parsed.path].get(unquote(parsed.fragment))
                 in_words = address.startswith("/guides") or words == "More"  # and not by its name
@@ -292,7 +292,7 @@ def test_links_and_anchors_of_pages_lead_somewhere() -> None:
 
 
 def test_pages_have_no_script_no_style_within_and_nothing_from_elsewhere() -> None:
-    for address, file in served().items():
+    for address, file in made().items():
         if file.media_type.startswith(b"text/html"):
             tree = lxml.html.document_fromstring(file.body.decode())
             assert not tree.xpath("//script | //style | //@style | //@src | //iframe | //form"), address
@@ -303,7 +303,7 @@ def test_pages_have_no_script_no_style_within_and_nothing_from_elsewhere() -> No
 
 def test_llms_txt_is_what_llmstxt_org_says() -> None:
     """A heading, a quotation, words without headings, then sections with lists of links, each with its description."""
-    text = served()["/llms.txt"].body.decode()
+    text = made()["/llms.txt"].body.decode()
     tokens = MarkdownIt().parse(text)
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2"]
     assert [token.type for token in tokens if token.level == 0 and token.nesting == 1][:2] == [
@@ -314,7 +314,7 @@ def test_llms_txt_is_what_llmstxt_org_says() -> None:
     assert (
         len(listed) == len(re.findall(r"^- ", text, re.MULTILINE)) == len(DOCUMENT["tags"]) + 3 + len(guides.guides())
     )
-    assert [path for _, _, path in listed if path not in served()] == ["/openapi.json", "/openapi-3.1.json"]
+    assert [path for _, _, path in listed if path not in made()] == ["/openapi.json", "/openapi-3.1.json"]
 
 
 def test_a_page_of_a_small_document() -> None:

@@ -1,4 +1,5 @@
 """Python runs this at the start of each process of a suite under test, when ``PYTHONPATH`` begins with this folder.
+A copy of a fork server imports it when it begins.
 
 CHAOS_CLOCK: a file with the seconds that the wall clock is ahead (or behind, negative), looked at every half second. Only the
 wall clock leaps; what waits, waits by the other one, as on a real machine.
@@ -60,7 +61,8 @@ class Steps:
 
 
 class Watch:
-    """Wraps what a step is as soon as its module has been imported: importing it here would be too early for eventlet."""
+    """Wraps what a step is as soon as its module has been imported: importing it here would be too early for eventlet. In a copy
+    it has been imported already."""
 
     PLACES: ClassVar = {
         "sqlalchemy.engine.default": [("DefaultDialect", "do_commit", "commit")],
@@ -69,6 +71,8 @@ class Watch:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
+        for name in self.PLACES.keys() & sys.modules.keys():
+            self._wrap(sys.modules[name])
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in self.PLACES:
@@ -86,11 +90,14 @@ class Watch:
 
         def then_wrapped(module: Any) -> None:
             execute(module)
-            for owner, function, kind in self.PLACES[name]:
-                self._steps.around(getattr(module, owner), function, kind)
+            self._wrap(module)
 
         loader.exec_module = then_wrapped  # type: ignore[method-assign]
         return spec
+
+    def _wrap(self, module: Any) -> None:
+        for owner, function, kind in self.PLACES[module.__name__]:
+            self._steps.around(getattr(module, owner), function, kind)
 
 
 if clock := os.environ.get("CHAOS_CLOCK"):

@@ -182,13 +182,11 @@ WRONG: list[tuple[str, Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "wrong"), WRONG)
-def test_wrong_settings_are_refused_by_name_and_nobody_is_asked(
-    gateway: Gateway, services: Services, name: str, value: Any, wrong: list[str]
-) -> None:
-    assert fields(put(gateway, 422, **{name: value})) == wrong
-    assert gateway.ask("GET", "/account").json()[name] is None
-    assert services.requests == []
+def test_wrong_settings_are_refused_by_name_and_nobody_is_asked(gateway: Gateway, services: Services) -> None:
+    for name, value, wrong in WRONG:
+        assert fields(put(gateway, 422, **{name: value})) == wrong
+        assert gateway.ask("GET", "/account").json()[name] is None, wrong
+        assert services.requests == [], wrong
 
 
 def test_trust_anchors_are_certificates(gateway: Gateway, services: Services) -> None:
@@ -323,22 +321,18 @@ def test_a_wish_for_stamps_is_an_order_with_the_account_s_defaults(gateway: Gate
         assert order.positions == [StampPosition(**wish["positions"][0]), StampPosition(page=1)]
 
 
-@pytest.mark.parametrize(
-    ("stamps", "wrong"),
-    [
+def test_wishes_of_a_wrong_shape_are_refused_by_name(gateway: Gateway, services: Services) -> None:
+    put(gateway, dutystamp=PERURI)
+    wishes: list[tuple[dict[str, Any], str]] = [
         ({"targets": ["pages"]}, "dutystamp.targets[0]"),
         ({"targets": []}, "dutystamp.targets"),
         ({"positions": [{"page": 0}]}, "dutystamp.positions[0].page"),
         ({"positions": [{"x": "left"}]}, "dutystamp.positions[0].x"),
         ({"code_document": 4}, "dutystamp.code_document"),
-    ],
-)
-def test_wishes_of_a_wrong_shape_are_refused_by_name(
-    gateway: Gateway, services: Services, stamps: dict[str, Any], wrong: str
-) -> None:
-    put(gateway, dutystamp=PERURI)
-    answer = gateway.ask("POST", "/submissions", {**SIGNERS, "dutystamp": {"enabled": True, **stamps}})
-    assert (answer.status, fields(answer.json())) == (422, [wrong])
+    ]
+    for stamps, wrong in wishes:
+        answer = gateway.ask("POST", "/submissions", {**SIGNERS, "dutystamp": {"enabled": True, **stamps}})
+        assert (answer.status, fields(answer.json())) == (422, [wrong])
 
 
 def test_stamps_that_nobody_sells_and_stamps_on_html_are_refused(gateway: Gateway, services: Services) -> None:
@@ -390,16 +384,15 @@ def test_what_failed_is_tried_again_with_the_settings_of_today(gateway: Gateway,
         assert gateway.ask("POST", f"/submissions/31/{feature}").status == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "waived"),
-    [(None, False), ({}, False), ({"certsign": {"enabled": True}}, False), ({"certsign": {"enabled": False}}, True)],
-)
-def test_a_signature_is_given_up_only_by_saying_so(
-    gateway: Gateway, services: Services, body: dict[str, Any] | None, waived: bool
-) -> None:
+def test_a_signature_is_given_up_only_by_saying_so(gateway: Gateway, services: Services) -> None:
     services.answers["submissions.retry_seal"] = SUBMISSION
-    assert gateway.ask("POST", "/submissions/31/seal", body).status == 200
-    assert services.asked("submissions.retry_seal")["waive_certsign"] is waived
+    bodies: list[tuple[dict[str, Any] | None, bool]] = [
+        *((None, False), ({}, False)),
+        *(({"certsign": {"enabled": enabled}}, not enabled) for enabled in (True, False)),
+    ]
+    for body, waived in bodies:
+        assert gateway.ask("POST", "/submissions/31/seal", body).status == 200
+        assert services.asked("submissions.retry_seal")["waive_certsign"] is waived, body
 
 
 def test_a_code_is_the_submission_s_or_else_the_account_s(gateway: Gateway, services: Services) -> None:

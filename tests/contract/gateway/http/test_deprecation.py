@@ -33,11 +33,11 @@ def deprecate(document: dict[str, Any], path: str, method: str, **days: str) -> 
 @pytest.fixture
 def gateway(broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
     """A gateway whose document has two deprecated calls."""
-    document = yaml.safe_load(specification.FILE.read_bytes())
+    document = yaml.load(specification.FILE.read_bytes(), yaml.CSafeLoader)  # a tenth of what safe_load takes
     deprecate(document, "/users", "get", since=SINCE, sunset=SUNSET)
     deprecate(document, "/tools/merge", "post", since=SINCE)
     file = tmp_path / "openapi.yaml"
-    file.write_text(yaml.safe_dump(document))
+    file.write_text(yaml.dump(document, Dumper=yaml.CSafeDumper))
     monkeypatch.setattr(specification, "FILE", file)
     specification._raw.cache_clear()
     url = f"sqlite:///{tmp_path}/gateway.sqlite"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from asn1crypto import cms as asn1_cms
-from cryptography.hazmat.primitives import serialization
 from prometheus_client import REGISTRY
 
 from contracts.envelope import Envelope
@@ -29,6 +28,7 @@ from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.statements import StatementWork
 from services.rendering.settings import Settings
 from services.rendering.signatures.workshop import Workshop
+from tests.support.judges.documents.openssl_cms import assert_cades
 from tests.support.material.stated import changed, confirmed, of, stated
 from tests.support.present import present
 from tests.support.rendering.drawing import area, field_value
@@ -123,27 +123,10 @@ def test_openssl_calls_a_kept_statement_valid(
     assert blobs.get(kept.signed.statement) == bytes_
     assert not kept.signed.stamped
 
-    content, signature, root = tmp_path / "x.json", tmp_path / "x.p7s", tmp_path / "root.pem"
-    content.write_bytes(bytes_)
-    signature.write_bytes(blobs.get(kept.signed.signature))
-    root.write_bytes(workshop.identity.chain[-1].public_bytes(serialization.Encoding.PEM))
-    verify: tuple[str | Path, ...] = (
-        "cms",
-        "-verify",
-        "-binary",
-        "-inform",
-        "DER",
-        "-in",
-        signature,
-        "-content",
-        content,
-    )
-    verify += ("-CAfile", root, "-purpose", "any", "-cades", "-out", tmp_path / "out")
-    assert "CAdES Verification successful" in openssl(*verify).stderr
-    content.write_bytes(bytes_.replace(b'"submitter":1', b'"submitter":2'))
-    assert openssl(*verify).returncode != 0
+    signature = blobs.get(kept.signed.signature)
+    assert_cades(signature, bytes_, workshop.identity.chain[-1], tmp_path)
     # CAdES wants the time of signing among what is signed (EN 319 122-1, 6.3).
-    (signer,) = asn1_cms.ContentInfo.load(signature.read_bytes(), strict=True)["content"]["signer_infos"]
+    (signer,) = asn1_cms.ContentInfo.load(signature, strict=True)["content"]["signer_infos"]
     attributes = {one["type"].native: one["values"].native for one in signer["signed_attrs"]}
     assert abs(attributes["signing_time"][0] - datetime.now(UTC)) < timedelta(minutes=5)
 

@@ -86,7 +86,7 @@ def objects_of(overlay: str) -> list[dict[str, Any]]:
 
 @cache
 def _parsed(text: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(text) if one]
+    return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 import services
 import tests.support.services.specimens
@@ -20,11 +20,12 @@ from contracts.errors import ServiceError
 from contracts.runtime import clock
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.data.database import BigId, Database, metadata
+from contracts.runtime.data.database import BigId, Database
 from contracts.runtime.data.due_work import holder
-from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Every, More, Park, Retry
+from contracts.runtime.data.due_work.background import Done, DueWork, Every, More, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
 from deploy.rabbitmq import PrivateBroker
+from tests.support.material.jobs import Base, Job, add, with_tables
 from tests.support.noting import noting
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
@@ -33,17 +34,6 @@ from tests.support.services.suite import wait_until
 
 SOON = [timedelta(milliseconds=20), timedelta(milliseconds=20)]
 LONG = timedelta(minutes=5)
-
-
-class Base(DeclarativeBase):
-    metadata = metadata()
-
-
-class Job(DueRow, Base):
-    __tablename__ = "jobs"
-    __table_args__ = ({"sqlite_autoincrement": True},)
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    lane: Mapped[str | None] = mapped_column(sa.Text)
 
 
 class Said(Base):
@@ -55,10 +45,7 @@ class Said(Base):
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    made = Database(database_url)
-    Base.metadata.create_all(made.engine.execution_options(countersign_write=True))
-    yield made
-    made.dispose()
+    yield from with_tables(database_url)
 
 
 def noting_ids(attempts: list[int]) -> Callable[[Any], Done]:
@@ -69,13 +56,6 @@ def noting_ids(attempts: list[int]) -> Callable[[Any], Done]:
         return Done()
 
     return attempt
-
-
-def add(session: Session, /, lane: str | None = None, **more: Any) -> int:
-    job = Job(lane=lane, **{"next_attempt_at": now(), **more})
-    session.add(job)
-    session.flush()
-    return job.id
 
 
 def job(database: Database, identifier: int) -> Job:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
@@ -18,12 +17,13 @@ from contracts.runtime.bus.publisher import CONFIRMED
 from contracts.runtime.bus.relay import Relay
 from contracts.runtime.clock import now
 from contracts.runtime.data import tables
-from contracts.runtime.data.database import BigId, Database, metadata
-from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Park, Retry
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.due_work.background import Done, DueWork, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.operations import retrying
 from services.submissions.storage import rates
 from services.webhooks import queries
+from tests.support.material.jobs import Job, add, with_tables
 from tests.support.material.submissions import Desk
 from tests.support.material.webhooks import ADMIN, envelope, record
 from tests.support.material.webhooks import database as webhooks
@@ -39,24 +39,9 @@ DAY, HOUR = 86_400.0, 3_600.0
 LEASE = timedelta(seconds=30)
 
 
-class Base(DeclarativeBase):
-    metadata = metadata()
-
-
-class Job(DueRow, Base):
-    __tablename__ = "jobs"
-    __table_args__ = ({"sqlite_autoincrement": True},)
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    lane: Mapped[str | None] = mapped_column(sa.Text)
-
-
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    made = Database(database_url)
-    for known in (Base.metadata, tables.runtime_metadata):
-        known.create_all(made.engine.execution_options(countersign_write=True))
-    yield made
-    made.dispose()
+    yield from with_tables(database_url, tables.runtime_metadata)
 
 
 @pytest.fixture
@@ -66,13 +51,6 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> WallClock:
 
 def work(database: Database, attempt: Any, **more: Any) -> DueWork:
     return DueWork("jobs", database, Job, attempt, **{"schedule": [timedelta(hours=1)], "lease": LEASE, **more})
-
-
-def add(session: Session, /, **more: Any) -> int:
-    job = Job(**{"next_attempt_at": now(), **more})
-    session.add(job)
-    session.flush()
-    return job.id
 
 
 def jobs(database: Database) -> dict[int, Job]:

@@ -15,9 +15,9 @@ from contracts.runtime.data.database import Database, UtcDateTime
 from contracts.runtime.data.due_work.background import Done, DueWork, Outcome
 from contracts.runtime.data.due_work.lanes import Lanes
 from services.webhooks.models import Delivery
-from tests.contract.runtime.data.due_work import test_background as jobs
-from tests.contract.runtime.data.due_work.test_background import Job, add, said, say, work
+from tests.contract.runtime.data.due_work.test_background import LONG, said, say, work
 from tests.load.deliveries import deliver, new_webhook, plan
+from tests.support.material.jobs import Job, add, with_tables
 from tests.support.services.loops import running
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
@@ -29,12 +29,7 @@ FAILING = sa.Table(
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    made = Database(database_url)
-    engine = made.engine.execution_options(countersign_write=True)
-    jobs.Base.metadata.create_all(engine)
-    FAILING.metadata.create_all(engine)
-    yield made
-    made.dispose()
+    yield from with_tables(database_url, FAILING.metadata)
 
 
 class Busy:
@@ -102,7 +97,7 @@ def slowest(database: Database) -> timedelta:
     leases = database.read(
         lambda session: session.scalars(sa.select(Job.leased_until).where(Job.leased_by.is_not(None))).all()
     )
-    return max(now() + jobs.LONG - lease for lease in leases if lease is not None)
+    return max(now() + LONG - lease for lease in leases if lease is not None)
 
 
 def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(database: Database) -> None:
@@ -138,7 +133,7 @@ def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(data
 def test_what_waits_for_a_receiver_is_not_what_waits_for_us(database: Database) -> None:
     """A dead receiver, or a slow one, is no reason to call an operator; that nobody is at a row of any other is one."""
     long_ago, a_while_ago = now() - timedelta(hours=2), now() - timedelta(minutes=20)
-    begun = {"leased_until": now() + jobs.LONG - timedelta(seconds=5), "leased_by": "elsewhere/1"}
+    begun = {"leased_until": now() + LONG - timedelta(seconds=5), "leased_by": "elsewhere/1"}
     lanes = Lanes(Job.lane, 4, failing=sa.select(FAILING.c.lane, FAILING.c.since))
     loop = work(database, Busy().attempt, lanes=lanes)
 

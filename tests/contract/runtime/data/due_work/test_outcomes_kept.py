@@ -30,7 +30,8 @@ from services.rendering.signatures.workshop import Workshop
 from tests.contract.notifications.test_database import invite
 from tests.contract.notifications.test_sms import due as sms_due
 from tests.contract.runtime.data.due_work import test_background as jobs
-from tests.contract.runtime.data.due_work.test_background import Job, add, job, say, work
+from tests.contract.runtime.data.due_work.test_background import job, say, work
+from tests.support.material.jobs import Base, Job, add
 from tests.support.rendering import seal_jobs, sealing
 from tests.support.rendering.seal_jobs import keys, workshop
 from tests.support.servers.mail_server import MailServer
@@ -64,7 +65,7 @@ def unwritten(name: str) -> float | None:
 def test_several_outcomes_wait_for_the_database_and_nothing_is_done_twice(
     outage: Outage, open_database: Database
 ) -> None:
-    jobs.Base.metadata.create_all(open_database.engine.execution_options(countersign_write=True))
+    Base.metadata.create_all(open_database.engine.execution_options(countersign_write=True))
     attempts: list[int] = []
     together = threading.Barrier(3, action=outage.begin)
 
@@ -104,7 +105,7 @@ class Refusing(Database):
 
 def test_the_lease_is_prolonged_until_the_outcome_is_written(database_url: str) -> None:
     database = Refusing(database_url)
-    jobs.Base.metadata.create_all(database.engine.execution_options(countersign_write=True))
+    Base.metadata.create_all(database.engine.execution_options(countersign_write=True))
     attempts: list[int] = []
     lease = timedelta(seconds=2)
 
@@ -126,7 +127,7 @@ def test_the_lease_is_prolonged_until_the_outcome_is_written(database_url: str) 
 
 def test_a_disk_that_was_full_takes_the_outcome_afterwards(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/full.sqlite")
-    jobs.Base.metadata.create_all(database.engine.execution_options(countersign_write=True))
+    Base.metadata.create_all(database.engine.execution_options(countersign_write=True))
     most = {"pages": 100_000}
     attempts: list[int] = []
 

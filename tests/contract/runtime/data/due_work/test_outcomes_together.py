@@ -13,7 +13,8 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.due_work import background
 from contracts.runtime.data.due_work.background import Done, DueWork
 from contracts.runtime.monitoring import observe
-from tests.contract.runtime.data.due_work.test_background import Base, Job, add, job, said, say, work
+from tests.contract.runtime.data.due_work.test_background import job, said, say, work
+from tests.support.material.jobs import Base, Job, add
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until

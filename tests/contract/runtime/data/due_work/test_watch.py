@@ -7,29 +7,20 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from contracts.runtime import clock
 from contracts.runtime.clock import now
-from contracts.runtime.data.database import BigId, Database, metadata
+from contracts.runtime.data.database import BigId, Database
 from contracts.runtime.data.due_work import background
 from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Loop
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.data.due_work.watch import Watch
+from tests.support.material.jobs import Base, Job, add, with_tables
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until
 
 LONG = timedelta(minutes=5)
-
-
-class Base(DeclarativeBase):
-    metadata = metadata()
-
-
-class Job(DueRow, Base):
-    __tablename__ = "jobs"
-    __table_args__ = ({"sqlite_autoincrement": True},)
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
 
 
 class Parcel(DueRow, Base):
@@ -48,10 +39,7 @@ class Silence(Loop):
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    made = Database(database_url)
-    Base.metadata.create_all(made.engine.execution_options(countersign_write=True))
-    yield made
-    made.dispose()
+    yield from with_tables(database_url)
 
 
 @pytest.fixture
@@ -82,13 +70,6 @@ def noting_ids(attempts: list[int]) -> Callable[[Any], Done]:
         return Done()
 
     return attempt
-
-
-def add(session: Session, /, **more: Any) -> int:
-    job = Job(**{"next_attempt_at": now(), **more})
-    session.add(job)
-    session.flush()
-    return job.id
 
 
 def send(session: Session, /, **more: Any) -> None:
