@@ -57,6 +57,7 @@ class Relay(Loop):
         self._database = database
         self._publisher = publisher
         self.table = outbox.name
+        self.gathers = 0.0
         self._renew_at = datetime.min.replace(tzinfo=UTC)
         self._next_survey = 0.0
 

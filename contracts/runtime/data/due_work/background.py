@@ -62,6 +62,11 @@ _ERROR_LENGTH = 2000
 _LONGEST_REST = 30.0
 """Seconds after which a loop looks although nothing has changed."""
 
+_TURNS_REST, _LONGEST_TURNS_REST = 3.0, 0.25
+"""So many times as long as its last turn took, and for so many seconds at most, a loop leaves what comes to the next turn,
+which then does it together: a turn takes about the same for one as for several, of the processor as well. A turn that is
+quick, because nobody else uses the machine, is hardly waited for; where all are busy, nobody would have been quicker."""
+
 
 class DueRow:
     """Columns of a row that is work to be done; mix into a declarative class that has its own primary key.
@@ -227,7 +232,8 @@ class Loop:
 
     ``table``: work that was left there is a reason to wake it. ``resting``: it found nothing to do, and looks again when that
     may have changed. It looks for that itself every ``poll_seconds``, or is told by somebody who looks for many loops
-    (``watched``, see ``watch``).
+    (``watched``, see ``watch``). ``gathers``: between its turns it waits for more to come, for so many seconds at least,
+    unless a turn knows that there is more. None: it does not wait.
     """
 
     def __init__(self, name: str) -> None:
@@ -237,6 +243,7 @@ class Loop:
         self.resting: Rest | None = None
         self.watched = False
         self.turn_seconds = liveness.TURN_SECONDS
+        self.gathers: float | None = None
         self._hinted = False
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -300,6 +307,7 @@ class Loop:
         while not self._stopping.is_set():
             self._woken.clear()
             watched.beat()
+            began = time.monotonic()
             try:
                 pause, failures = self.turn(), 0
             except Exception as error:
@@ -310,6 +318,11 @@ class Loop:
                 self._stopping.wait(pause)
                 continue
             watched.rest()
+            if self.gathers is not None and pause > 0:
+                rest = min(_LONGEST_TURNS_REST, _TURNS_REST * (time.monotonic() - began))
+                rest = min(pause, max(self.gathers, rest))
+                self._stopping.wait(rest)
+                pause -= rest
             if not self._stopping.is_set():  # else its wake-up may have been cleared above
                 self._woken.wait(max(0.0, pause))
 
@@ -374,6 +387,7 @@ class DueWork(Loop):
         synced_claims: bool = False,
     ) -> None:
         super().__init__(name)
+        self.gathers = 0.0
         self._database = database
         self._row = row
         self.table = row.__tablename__

@@ -21,9 +21,10 @@ from contracts.runtime import clock
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import BigId, Database, metadata
-from contracts.runtime.data.due_work import holder
-from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Every, More, Park, Retry
+from contracts.runtime.data.due_work import background, holder
+from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Every, Loop, More, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
 from tests.support.noting import noting
 from tests.support.services.loops import running
@@ -503,6 +504,49 @@ def test_a_broken_database_is_no_end(database: Database) -> None:
         time.sleep(0.2)
         database.write(lambda session: session.execute(sa.text(show)))
         wait_until(lambda: job(database, identifier).state == "done", what="the job")
+
+
+class Resting(threading.Event):
+    """Waits for nobody, and keeps for how long it was to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.rests.append(timeout or 0.0)
+        return self.is_set()
+
+
+class Turns(Loop):
+    """Turns that take so long, and say after how many seconds there is more."""
+
+    def __init__(self, turns: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__("turns")
+        self._left, self._clock = turns, 0.0
+        self._stopping = self.resting_place = Resting()
+        self._woken = self.waiting_place = Resting()
+        monkeypatch.setattr(background.time, "monotonic", lambda: self._clock)
+
+    def turn(self) -> float:
+        took, pause = self._left.pop(0)
+        self._clock += took
+        if not self._left:
+            self.stop()
+        return pause
+
+
+def test_between_its_turns_a_loop_leaves_time_for_more_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [(0.01, 1.0), (10.0, 1.0), (0.02, 0.05), (10.0, 0.0), (0.0, 1.0)]
+    for gathers, rests in (0.0, [0.03, 0.25, 0.05, 0.0]), (0.1, [0.1, 0.25, 0.05, 0.1]), (None, []):
+        loop = Turns([*turns, (0.0, 0.0)], monkeypatch)
+        loop.gathers = gathers
+        loop._turns(liveness.Watched("turns"))
+        assert loop.resting_place.rests == pytest.approx(rests)
+        waits = loop.waiting_place.rests
+        assert [rest + waits[place] for place, rest in enumerate(rests[:3])] == pytest.approx(
+            [1.0, 1.0, 0.05][: len(rests)]
+        ), "a rest is a part of the pause"
 
 
 def test_every_goes_on_after_a_failure() -> None:
