@@ -57,6 +57,9 @@ _TOGETHER = 32
 _GATHERING = 0.02
 """Seconds for which an outcome waits at most for those of attempts that were begun with its own."""
 
+_TRIED_AGAIN = ("more", "not tried", "retry")
+"""States of rows after an attempt that are due at another time than before."""
+
 _ERROR_LENGTH = 2000
 
 _LONGEST_REST = 30.0
@@ -402,6 +405,7 @@ class DueWork(Loop):
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
         self._writing = threading.Lock()
+        self._crowded = True
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
         # Compiled once: building a statement costs more than running it.
@@ -427,8 +431,11 @@ class DueWork(Loop):
         self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_leases()
+        self._crowded = True  # whoever ends meanwhile may make room for a row that is not taken now
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, hinted, changes) if free > 0 else ([], self.poll_seconds)
+        self._crowded = len(rows) >= free or (self._lanes is not None and self._lanes.crowded)
+        self.gathers = None if self._crowded else 0.0
         wave = _Wave(len(rows))
         for row in rows:
             attempt = self._begun(row, wave)
@@ -691,7 +698,8 @@ class DueWork(Loop):
     def _keep_states(self, together: Sequence[_Ended], states: Sequence[str | None]) -> None:
         for ended, state in zip(together, states, strict=True):
             ended.state, ended.apart, ended.attempt.over = state, state is None, state is not None
-        self._woken.set()  # to look whether there is more
+        if self._crowded or any(state in _TRIED_AGAIN for state in states):
+            self._woken.set()  # to look whether there is more
 
     def _hold_leases(self) -> None:
         """Keep the leases of attempts that are under way, where there is a limit to that, and of those that are over and not

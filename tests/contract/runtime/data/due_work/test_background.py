@@ -506,6 +506,45 @@ def test_a_broken_database_is_no_end(database: Database) -> None:
         wait_until(lambda: job(database, identifier).state == "done", what="the job")
 
 
+@pytest.mark.parametrize("lanes", [None, Lanes(Job.lane, 1)], ids=["no lanes", "one lane"])
+def test_whoever_ends_makes_room_for_the_next_without_polling(database: Database, lanes: Lanes | None) -> None:
+    tried: list[int] = []
+
+    def attempt(row: Job) -> Any:
+        tried.append(row.id)
+        return Retry("at first") if len(tried) == 1 else Done(say("done"))
+
+    for _ in range(5):
+        database.write(add, "lane")
+    with running(work(database, attempt, concurrency=2, lanes=lanes), poll=3600):
+        wait_until(lambda: len(said(database)) == 5, what="all of them")
+
+
+@pytest.mark.parametrize("lanes", [None, Lanes(Job.lane, 2)], ids=["no lanes", "one lane"])
+def test_where_everything_was_taken_nobody_looks_when_it_ends(database: Database, lanes: Lanes | None) -> None:
+    """A look costs as much as a claim, and would find nothing: whoever leaves more to do says so."""
+    release = threading.Event()
+
+    def attempt(_row: Job) -> Done:
+        release.wait(120)
+        return Done()
+
+    loop = work(database, attempt, concurrency=2, lanes=lanes)
+    looks = {}
+    for rows in (1, 2, 3):
+        for _ in range(rows):
+            database.write(add, "lane")
+        while loop.turn() == 0:
+            pass
+        loop._woken.clear()
+        release.set()
+        loop.finish()
+        looks[rows] = loop._woken.is_set()
+        assert (loop.gathers is None) == looks[rows], "and where there is more, nobody waits for still more to come"
+        release.clear()
+    assert looks == {1: False, 2: True, 3: True}
+
+
 class Resting(threading.Event):
     """Waits for nobody, and keeps for how long it was to wait."""
 
