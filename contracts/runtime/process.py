@@ -209,7 +209,8 @@ def _part(name: str, publisher: Publisher) -> _Part:
     look_at_mark(name, database, settings.blob_url)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
-        Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
+        # The first to be woken: somebody else waits for what it publishes.
+        Relay(name, database, publisher, apart=getattr(module, "TOLD_APART", 0.0)),
         *module.loops(settings, database, store),
         Every(
             f"{name} mark",

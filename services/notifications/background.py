@@ -18,6 +18,9 @@ from services.notifications.sending.mails import Sending, channel_of, forget_fil
 from services.notifications.sending.phone_messages import PhoneSending
 from services.notifications.settings import Settings
 
+TOLD_APART = 0.5
+"""Seconds between what is told of mails and messages, at least: nobody waits for it, and submissions notes several at once."""
+
 
 class Mails(DueWork):
     """Also closes the connections that the last mails left open."""

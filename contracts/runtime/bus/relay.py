@@ -48,15 +48,17 @@ _ADVISORY_LOCK = 0x72656C61  # "rela"
 
 
 class Relay(Loop):
-    """The relay of one service."""
+    """The relay of one service. ``apart``: so many seconds at least are between what it publishes, for events that nobody waits
+    for."""
 
-    def __init__(self, service: str, database: Database, publisher: Publisher) -> None:
+    def __init__(self, service: str, database: Database, publisher: Publisher, *, apart: float = 0.0) -> None:
         super().__init__(f"{service} relay")
         self._service = service
         self._name = f"{own_name()}#{next(_numbers)}"
         self._database = database
         self._publisher = publisher
         self.table = outbox.name
+        self._apart = apart
         self._renew_at = datetime.min.replace(tzinfo=UTC)
         self._next_survey = 0.0
 
@@ -70,6 +72,7 @@ class Relay(Loop):
             published = self._turn_with_lease()
         else:
             published = self._database.write_unsynced(self._turn_with_lock)
+        self.gathers = self._apart if published else 0.0
         if self._measure() == 0:
             self.rest(changes)
         return 0.0 if published == BATCH else self.rests_for(changes) or self.poll_seconds

@@ -27,6 +27,10 @@ log = observe.logger(__name__)
 GATHERING_SECONDS = 0.004
 """Events of one transaction, published together, come from their queues within so long."""
 
+FEW, TIMES_AS_LONG, LONGEST_GATHERING = 4, 3.0, 0.05
+"""Where fewer than so many came last, whoever comes first waits so many times as long as that was written for, up to so many
+seconds: where all processors are busy it is worth more."""
+
 MOST = 50
 """In one transaction, which holds SQLite's write lock."""
 
@@ -49,6 +53,7 @@ class Together(Generic[T]):
         self._write = write
         self._waiting: deque[_Part[T]] = deque()
         self._writing = threading.Lock()
+        self._gathering = GATHERING_SECONDS
 
     def write(self, item: T) -> None:
         """Write this, with what others want written. Returns when it is committed."""
@@ -56,7 +61,7 @@ class Together(Generic[T]):
         self._waiting.append(part)
         with self._writing:
             if not part.tried:
-                time.sleep(GATHERING_SECONDS)
+                time.sleep(self._gathering)
             while not part.tried:
                 self._write_parts([self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))])
         if part.error is not None:
@@ -65,6 +70,7 @@ class Together(Generic[T]):
             self._write([item])
 
     def _write_parts(self, parts: Sequence[_Part[T]]) -> None:
+        began = time.monotonic()
         try:
             self._write([part.item for part in parts])
         except Exception as error:
@@ -80,6 +86,10 @@ class Together(Generic[T]):
         finally:  # also when who writes is ended, as a worker's thread may be: then nothing is written
             for part in parts:
                 part.tried = True
+            self._gathering = GATHERING_SECONDS
+            if len(parts) < FEW:
+                took = time.monotonic() - began
+                self._gathering = min(LONGEST_GATHERING, max(GATHERING_SECONDS, TIMES_AS_LONG * took))
 
 
 @dataclass(frozen=True)

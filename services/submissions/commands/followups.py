@@ -222,7 +222,7 @@ def accept_statement(session: Session, event_id: str, signed: StatementSigned, n
     """A statement is signed and kept. Of a submission that was erased meanwhile it is removed again."""
     if not first_time(session, "accept_statement", event_id):
         return
-    if store.lock(session, signed.submission_id) is not None:
+    if store.lock_unread(session, signed.submission_id):
         statements.note_signed(session, signed)
     elif erasing.was_erased(session, signed.submission_id):
         keys = stated.keys(signed.submission_id, signed.submitter_id, signed.sha256)

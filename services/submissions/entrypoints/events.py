@@ -56,7 +56,7 @@ class Events(Entrypoints):
 
     @subscribes(events.STATEMENT_SIGNED)
     def on_statement_signed(self, envelope: Envelope, data: StatementSigned) -> None:
-        self.context.database.write(followups.accept_statement, envelope.id, data, now())
+        self.context.in_turn.write(data.submission_id, followups.accept_statement, envelope.id, data, now())
 
     @subscribes(events.MAILS_ERASED)
     def on_mails_erased(self, envelope: Envelope, data: ErasureConfirmed) -> None:

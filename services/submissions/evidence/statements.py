@@ -100,8 +100,16 @@ def _documents(snapshot: SnapshotRow) -> dict[str, dict[str, Any]]:
 
 def note_signed(session: Session, signed: StatementSigned) -> None:
     """Note where a statement is kept."""
-    signed_json = signed.signed.model_dump(mode="json")
-    session.execute(sa.update(StatementRow).where(StatementRow.sha256 == signed.sha256).values(signed=signed_json))
+    session.execute(_NOTE, {"key": signed.sha256, "kept": signed.signed.model_dump(mode="json")})
+
+
+# Compiled once, and of the table: building a statement costs more than running it.
+_STATEMENTS: Any = StatementRow.__table__
+_NOTE = (
+    sa.update(_STATEMENTS)
+    .where(_STATEMENTS.c.sha256 == sa.bindparam("key"))
+    .values(signed=sa.bindparam("kept", type_=_STATEMENTS.c.signed.type))
+)
 
 
 def of_submission(session: Session, submission_id: int) -> list[StatementRow]:

@@ -110,6 +110,11 @@ def lock(session: Session, submission_id: int) -> LoadedSubmission | None:
     return _locked(session, _BY_ID, submission_id)
 
 
+def lock_unread(session: Session, submission_id: int) -> bool:
+    """Lock a submission of which nothing is to be read; False when there is none."""
+    return session.scalar(_ID, {"key": submission_id}) is not None
+
+
 def lock_once(session: Session, submission_id: int) -> LoadedSubmission | None:
     """As ``lock``, for what several use cases of one transaction do with a submission, all by this: it is read once. Its state
     stays as it was read: not for what changes that."""
@@ -257,6 +262,7 @@ _KEY: sa.BindParameter[Any] = sa.bindparam("key")
 _KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
 _ANEW = {"populate_existing": True}
 _BY_ID = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _KEY))
+_ID = for_update(sa.select(SubmissionRow.id).where(SubmissionRow.id == _KEY))
 _BY_IDS = for_update(sa.select(SubmissionRow).where(SubmissionRow.id.in_(_KEYS)).order_by(SubmissionRow.id))
 _MINE = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == _KEY).scalar_subquery()
 _BY_SLUG = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _MINE))

@@ -57,10 +57,18 @@ _TOGETHER = 32
 _GATHERING = 0.02
 """Seconds for which an outcome waits at most for those of attempts that were begun with its own."""
 
+_TRIED_AGAIN = ("more", "not tried", "retry")
+"""States of rows after an attempt that are due at another time than before."""
+
 _ERROR_LENGTH = 2000
 
 _LONGEST_REST = 30.0
 """Seconds after which a loop looks although nothing has changed."""
+
+_TURNS_REST, _LONGEST_TURNS_REST = 3.0, 0.25
+"""So many times as long as its last turn took, and for so many seconds at most, a loop leaves what comes to the next turn,
+which then does it together: a turn takes about the same for one as for several, of the processor as well. A turn that is
+quick, because nobody else uses the machine, is hardly waited for; where all are busy, nobody would have been quicker."""
 
 
 class DueRow:
@@ -227,7 +235,8 @@ class Loop:
 
     ``table``: work that was left there is a reason to wake it. ``resting``: it found nothing to do, and looks again when that
     may have changed. It looks for that itself every ``poll_seconds``, or is told by somebody who looks for many loops
-    (``watched``, see ``watch``).
+    (``watched``, see ``watch``). ``gathers``: between its turns it waits for more to come, for so many seconds at least,
+    unless a turn knows that there is more. None: it does not wait.
     """
 
     def __init__(self, name: str) -> None:
@@ -237,6 +246,7 @@ class Loop:
         self.resting: Rest | None = None
         self.watched = False
         self.turn_seconds = liveness.TURN_SECONDS
+        self.gathers: float | None = None
         self._hinted = False
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -300,6 +310,7 @@ class Loop:
         while not self._stopping.is_set():
             self._woken.clear()
             watched.beat()
+            began = time.monotonic()
             try:
                 pause, failures = self.turn(), 0
             except Exception as error:
@@ -310,6 +321,11 @@ class Loop:
                 self._stopping.wait(pause)
                 continue
             watched.rest()
+            if self.gathers is not None and pause > 0:
+                rest = min(_LONGEST_TURNS_REST, _TURNS_REST * (time.monotonic() - began))
+                rest = min(pause, max(self.gathers, rest))
+                self._stopping.wait(rest)
+                pause -= rest
             if not self._stopping.is_set():  # else its wake-up may have been cleared above
                 self._woken.wait(max(0.0, pause))
 
@@ -374,6 +390,7 @@ class DueWork(Loop):
         synced_claims: bool = False,
     ) -> None:
         super().__init__(name)
+        self.gathers = 0.0
         self._database = database
         self._row = row
         self.table = row.__tablename__
@@ -388,6 +405,7 @@ class DueWork(Loop):
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
         self._writing = threading.Lock()
+        self._crowded = True
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
         # Compiled once: building a statement costs more than running it.
@@ -413,8 +431,11 @@ class DueWork(Loop):
         self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_leases()
+        self._crowded = True  # whoever ends meanwhile may make room for a row that is not taken now
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, hinted, changes) if free > 0 else ([], self.poll_seconds)
+        self._crowded = len(rows) >= free or (self._lanes is not None and self._lanes.crowded)
+        self.gathers = None if self._crowded else 0.0
         wave = _Wave(len(rows))
         for row in rows:
             attempt = self._begun(row, wave)
@@ -677,7 +698,8 @@ class DueWork(Loop):
     def _keep_states(self, together: Sequence[_Ended], states: Sequence[str | None]) -> None:
         for ended, state in zip(together, states, strict=True):
             ended.state, ended.apart, ended.attempt.over = state, state is None, state is not None
-        self._woken.set()  # to look whether there is more
+        if self._crowded or any(state in _TRIED_AGAIN for state in states):
+            self._woken.set()  # to look whether there is more
 
     def _hold_leases(self) -> None:
         """Keep the leases of attempts that are under way, where there is a limit to that, and of those that are over and not

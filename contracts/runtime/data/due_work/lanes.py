@@ -78,6 +78,9 @@ class LaneChoice:
         self._lanes, self._lease = lanes, lease
         self._probes = max(1, concurrency // 4)
         self._began: dict[Any, float] = {}
+        self._left_out = False
+        self.crowded = True
+        """Was there perhaps more that is due, when it was looked at last, than was chosen?"""
         # Compiled once, and of the table: building a statement, and making objects of its rows, costs more than running it.
         table = sa.inspect(row).local_table
         due, lane = table.c, table.c[lanes.column.key]
@@ -103,6 +106,7 @@ class LaneChoice:
         self._began = {lane: at for lane, at in self._began.items() if lane in heads}
         waits = [(at - moment).total_seconds() for at in heads.values() if at > times["fresh"]]
         due = [lane for lane, at in heads.items() if at <= times["fresh"]]
+        self.crowded = bool(due)
         if not due:
             return {}, min(waits, default=None)
         lanes, failing = self._at_work(session, times), self._failing(session)
@@ -125,6 +129,7 @@ class LaneChoice:
             for lane in open_lanes[:free]:
                 plan[lane] = plan.get(lane, 0) + 1
             free -= len(open_lanes[:free])
+        self._left_out = len(plan) < len(due)
         return plan, min(waits, default=None)
 
     def oldest(self, session: Session, times: Mapping[str, datetime]) -> datetime | None:
@@ -153,9 +158,13 @@ class LaneChoice:
     def keys(self, session: Session, times: Mapping[str, datetime], plan: Mapping[Any, int]) -> list[Any]:
         """Keys of the first rows of each lane, as many as ``plan`` says; locked."""
         keys: list[Any] = []
+        crowded = self._left_out
         for lane, limit in plan.items():
             self._began[lane] = time.monotonic()
-            keys += session.scalars(self._first, {**times, "lane": lane, "most": limit})
+            found = session.scalars(self._first, {**times, "lane": lane, "most": limit}).all()
+            crowded |= len(found) == limit
+            keys += found
+        self.crowded = crowded
         return keys
 
     def _room(self, lane: _Lane) -> int:

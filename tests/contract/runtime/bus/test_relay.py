@@ -120,6 +120,21 @@ def test_an_empty_outbox_is_read_again_when_the_database_has_changed(
     assert site.keys() == ["first", "second"]
 
 
+def test_what_nobody_waits_for_is_told_apart(site: Site) -> None:
+    outgoing = Publisher(site.broker.amqp_url, name="relay").start()
+    wait_until(lambda: outgoing.connected, what="the connection")
+    loop = Relay("specimen", site.database, outgoing, apart=0.5)
+    rests = []
+    for key in "first", None, "second":
+        if key is not None:
+            site.emit(key)
+        loop.turn()
+        rests.append(loop.gathers)
+    outgoing.close()
+    assert rests == [0.5, 0.0, 0.5], "the first of all is told at once"
+    assert site.keys() == ["first", "second"]
+
+
 def test_what_is_on_the_wire(site: Site) -> None:
     with observe.request("request-1"):
         site.database.write(

@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
+from contracts.runtime.data import together
 from contracts.runtime.data.database import Database, metadata
 from contracts.runtime.data.together import MOST, InTurn, Together
 from contracts.runtime.monitoring import observe
@@ -73,11 +75,11 @@ def at_once(do: Callable[[int], None], numbers: Sequence[int]) -> dict[int, Base
 
 def test_what_many_write_is_written_in_fewer_transactions(database: Database) -> None:
     writer = Writer(database)
-    together = Together(writer.write)
+    all_together = Together(writer.write)
     absent: list[int] = []
 
     def write(number: int) -> None:
-        together.write(number)
+        all_together.write(number)
         if number not in writer.numbers():
             absent.append(number)
 
@@ -95,6 +97,28 @@ def test_one_that_is_refused_keeps_nobody_else_from_being_written(database: Data
     failures = at_once(Together(writer.write).write, range(-2, 10))
     assert {number: type(error) for number, error in failures.items()} == {-2: Refused, -1: Refused}
     assert writer.numbers() == set(range(10))
+
+
+def test_who_comes_first_waits_as_the_last_write_took_where_few_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all processors are busy, all of a write is slow, and one for several is worth more."""
+    clock, took = [0.0], [0.002, 1.0, 0.0, 1.0, 0.0]
+    waits: list[float] = []
+    own_time = SimpleNamespace(monotonic=lambda: clock[0], sleep=waits.append)
+    monkeypatch.setattr("contracts.runtime.data.together.time", own_time)
+
+    def write(numbers: Sequence[int]) -> None:
+        clock[0] += took.pop(0)
+
+    writes = Together(write)
+    for number in range(3):
+        writes.write(number)
+    assert waits == pytest.approx([0.004, 0.006, 0.05])
+    waits.clear()
+    for _ in range(together.FEW - 1):
+        writes._waiting.append(together._Part(0))
+    writes.write(1)
+    writes.write(1)
+    assert waits == [together.GATHERING_SECONDS] * 2, "many came"
 
 
 class Killed(BaseException):
@@ -119,14 +143,14 @@ def test_who_is_ended_while_it_writes_for_others_leaves_nothing_unwritten(databa
 
 def test_while_the_database_is_away_each_is_told_so_and_may_come_again(database: Database) -> None:
     writer = Writer(database)
-    together = Together(writer.write)
+    all_together = Together(writer.write)
     writer.away = True
-    failures = at_once(together.write, range(5))
+    failures = at_once(all_together.write, range(5))
     assert [getattr(error, "code", error) for error in failures.values()] == ["unavailable"] * 5
     assert sum(writer.sizes) == 5, "nobody asks once more for each of them"
     assert writer.numbers() == set()
     writer.away = False
-    assert at_once(together.write, range(5)) == {}
+    assert at_once(all_together.write, range(5)) == {}
     assert writer.numbers() == set(range(5))
 
 
@@ -141,12 +165,12 @@ def test_who_is_ended_while_it_writes_for_others_leaves_nobody_believing_that_it
             raise SystemExit
         writer.write(numbers)
 
-    together = Together(write)
+    all_together = Together(write)
     returned: set[int] = set()
 
     def one(number: int) -> None:
         with suppress(SystemExit):
-            together.write(number)
+            all_together.write(number)
             returned.add(number)
 
     assert at_once(one, range(10)) == {}

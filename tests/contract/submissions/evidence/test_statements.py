@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.events import StatementSigned
@@ -41,6 +42,20 @@ def signed(desk: Desk, stated: Statement) -> StatementSigned:
     )
     desk.database.write(followups.accept_statement, uuid7(), told, desk.now)
     return told
+
+
+def test_that_a_statement_was_signed_is_noted_without_reading_the_submission(desk: Desk) -> None:
+    made = desk.create()
+    desk.complete(made.submitters[0].slug)
+    (told,) = due(desk)
+    statements_made: list[str] = []
+    sa.event.listen(
+        desk.database.engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, *_: statements_made.append(statement.split()[0]),
+    )
+    signed(desk, Statement.model_validate(told["statement"]))
+    assert statements_made == ["INSERT", "SELECT", "UPDATE"], "the event, the lock, the note"
 
 
 def compared(desk: Desk) -> list[str]:

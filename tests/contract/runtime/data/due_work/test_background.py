@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,9 +22,10 @@ from contracts.runtime import clock
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import BigId, Database
-from contracts.runtime.data.due_work import holder
-from contracts.runtime.data.due_work.background import Done, DueWork, Every, More, Park, Retry
+from contracts.runtime.data.due_work import background, holder
+from contracts.runtime.data.due_work.background import Done, DueWork, Every, Loop, More, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
+from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
 from tests.support.material.jobs import Base, Job, add, with_tables
 from tests.support.noting import noting
@@ -483,6 +485,88 @@ def test_a_broken_database_is_no_end(database: Database) -> None:
         time.sleep(0.2)
         database.write(lambda session: session.execute(sa.text(show)))
         wait_until(lambda: job(database, identifier).state == "done", what="the job")
+
+
+@pytest.mark.parametrize("lanes", [None, Lanes(Job.lane, 1)], ids=["no lanes", "one lane"])
+def test_whoever_ends_makes_room_for_the_next_without_polling(database: Database, lanes: Lanes | None) -> None:
+    tried: list[int] = []
+
+    def attempt(row: Job) -> Any:
+        tried.append(row.id)
+        return Retry("at first") if len(tried) == 1 else Done(say("done"))
+
+    for _ in range(5):
+        database.write(add, "lane")
+    with running(work(database, attempt, concurrency=2, lanes=lanes), poll=3600):
+        wait_until(lambda: len(said(database)) == 5, what="all of them")
+
+
+@pytest.mark.parametrize("lanes", [None, Lanes(Job.lane, 2)], ids=["no lanes", "one lane"])
+def test_where_everything_was_taken_nobody_looks_when_it_ends(database: Database, lanes: Lanes | None) -> None:
+    """A look costs as much as a claim, and would find nothing: whoever leaves more to do says so."""
+    release = threading.Event()
+
+    def attempt(_row: Job) -> Done:
+        release.wait(120)
+        return Done()
+
+    loop = work(database, attempt, concurrency=2, lanes=lanes)
+    looks = {}
+    for rows in (1, 2, 3):
+        for _ in range(rows):
+            database.write(add, "lane")
+        while loop.turn() == 0:
+            pass
+        loop._woken.clear()
+        release.set()
+        loop.finish()
+        looks[rows] = loop._woken.is_set()
+        assert (loop.gathers is None) == looks[rows], "and where there is more, nobody waits for still more to come"
+        release.clear()
+    assert looks == {1: False, 2: True, 3: True}
+
+
+class Resting(threading.Event):
+    """Waits for nobody, and keeps for how long it was to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.rests.append(timeout or 0.0)
+        return self.is_set()
+
+
+class Turns(Loop):
+    """Turns that take so long, and say after how many seconds there is more."""
+
+    def __init__(self, turns: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__("turns")
+        self._left, self._clock = turns, 0.0
+        self._stopping = self.resting_place = Resting()
+        self._woken = self.waiting_place = Resting()
+        monkeypatch.setattr(f"{background.__name__}.time", SimpleNamespace(monotonic=lambda: self._clock))
+
+    def turn(self) -> float:
+        took, pause = self._left.pop(0)
+        self._clock += took
+        if not self._left:
+            self.stop()
+        return pause
+
+
+def test_between_its_turns_a_loop_leaves_time_for_more_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [(0.01, 1.0), (10.0, 1.0), (0.02, 0.05), (10.0, 0.0), (0.0, 1.0)]
+    for gathers, rests in (0.0, [0.03, 0.25, 0.05, 0.0]), (0.1, [0.1, 0.25, 0.05, 0.1]), (None, []):
+        loop = Turns([*turns, (0.0, 0.0)], monkeypatch)
+        loop.gathers = gathers
+        loop._turns(liveness.Watched("turns"))
+        assert loop.resting_place.rests == pytest.approx(rests)
+        waits = loop.waiting_place.rests
+        assert [rest + waits[place] for place, rest in enumerate(rests[:3])] == pytest.approx(
+            [1.0, 1.0, 0.05][: len(rests)]
+        ), "a rest is a part of the pause"
 
 
 def test_every_goes_on_after_a_failure() -> None:
