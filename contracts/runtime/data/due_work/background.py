@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import sqlalchemy as sa
@@ -406,6 +406,7 @@ class DueWork(Loop):
         self._ended: deque[_Ended] = deque()
         self._writing = threading.Lock()
         self._crowded = True
+        self._again_at = datetime.min.replace(tzinfo=UTC)
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
         # Compiled once: building a statement costs more than running it.
@@ -434,8 +435,9 @@ class DueWork(Loop):
         self._crowded = True  # whoever ends meanwhile may make room for a row that is not taken now
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, hinted, changes) if free > 0 else ([], self.poll_seconds)
-        self._crowded = len(rows) >= free or (self._lanes is not None and self._lanes.crowded)
-        self.gathers = None if self._crowded else 0.0
+        more = len(rows) >= free or (self._lanes is not None and self._lanes.crowded)
+        self.gathers = None if more else 0.0
+        self._crowded = more or now() < self._again_at  # a claim does not say when what is tried again is due
         wave = _Wave(len(rows))
         for row in rows:
             attempt = self._begun(row, wave)
@@ -755,6 +757,8 @@ class DueWork(Loop):
             # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.
             ended.attempt.held = False
             states.append(self._change(session, row, ended.attempt, ended.outcome))
+            if row is not None and states[-1] in _TRIED_AGAIN:
+                self._again_at = max(self._again_at, row.next_attempt_at)
             if states[-1] != "superseded":
                 written.append(row)
         if self._on_written is not None and written:
