@@ -81,7 +81,7 @@ def after_news(kept: KeptConfirmation | None, news: ConfirmationChanged) -> Kept
     before; what failed counts while the person has not been asked since."""
     if kept is None or kept.id != news.confirmation_id or kept.stage is not Stage.ASKED:
         return None
-    if kept.told_at is not None and news.at <= kept.told_at:
+    if kept.told_at is not None and news.at <= kept.told_at and news.status != "signed":
         return None
     changes: dict[str, Any] = {"told_at": news.at, "problem": news.problem, "message": news.message}
     if news.status == "signed":

@@ -1,11 +1,11 @@
 """How far a provider is with a submission, told by rendering: its news may come late, twice or out of order.
 
 Whoever retries or waives changes the state here at once; what rendering tells counts by rendering's own clock alone
-(``told_at``), which may go ahead of ours or behind it.
+(``told_at``), which may go ahead of ours or behind it. A clock may be put back, too: what is over for good (signed, stamped)
+counts whenever it was told, or the news of it would be older than what was told before, and nobody would hear of it.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from contracts.types import CertsignState, CertsignStatus, DutystampState, DutystampStatus, Moment
@@ -48,7 +48,7 @@ def dutystamp_of(stored: Mapping[str, Any] | None) -> KeptDutystamp | None:
 
 def certsign_after(kept: KeptCertsign | None, news: CertsignState) -> KeptCertsign | None:
     """The state after these news; None when they change nothing. Once waived, nothing but a signature counts."""
-    if _is_old(kept, news.at):
+    if _is_old(kept, news, CertsignStatus.SIGNED):
         return None
     waived_by = news.waived_by or (kept.waived_by if kept else None)
     if news.status is CertsignStatus.SIGNED:
@@ -60,7 +60,7 @@ def certsign_after(kept: KeptCertsign | None, news: CertsignState) -> KeptCertsi
 
 def dutystamp_after(kept: KeptDutystamp | None, news: DutystampState) -> KeptDutystamp | None:
     """The state after these news; None when they change nothing."""
-    if _is_old(kept, news.at):
+    if _is_old(kept, news, DutystampStatus.STAMPED):
         return None
     return KeptDutystamp(**news.model_dump(), told_at=news.at)
 
@@ -79,5 +79,11 @@ def signed_without_news(kept: KeptCertsign | None) -> KeptCertsign | None:
     return kept.model_copy(update={"status": CertsignStatus.SIGNED, "message": None, "next_attempt_at": None})
 
 
-def _is_old(kept: KeptCertsign | KeptDutystamp | None, at: datetime) -> bool:
-    return kept is not None and kept.told_at is not None and at <= kept.told_at
+def _is_old(
+    kept: KeptCertsign | KeptDutystamp | None,
+    news: CertsignState | DutystampState,
+    over: CertsignStatus | DutystampStatus,
+) -> bool:
+    if kept is None or kept.told_at is None or (news.status is over and kept.status is not over):
+        return False
+    return news.at <= kept.told_at

@@ -59,8 +59,8 @@ def test_what_else_is_told(status: str, stage: Stage, identity: str) -> None:
         (kept(id="c2"), news()),
         (kept(stage=Stage.LEFT), news()),
         (kept(stage=Stage.SIGNED), news("failed")),
-        (kept(told_at=NOW), news()),
-        (kept(told_at=NOW + timedelta(seconds=1)), news()),
+        (kept(told_at=NOW), news("failed")),
+        (kept(told_at=NOW + timedelta(seconds=1)), news("pending")),
     ],
 )
 def test_what_does_not_count(before: KeptConfirmation | None, told: ConfirmationChanged) -> None:
@@ -68,7 +68,13 @@ def test_what_does_not_count(before: KeptConfirmation | None, told: Confirmation
 
 
 def test_the_later_news_count() -> None:
-    assert confirming.after_news(kept(told_at=NOW - timedelta(seconds=1)), news()) is not None
+    assert confirming.after_news(kept(told_at=NOW - timedelta(seconds=1)), news("failed")) is not None
+
+
+def test_a_signature_counts_although_the_clock_was_put_back() -> None:
+    after = confirming.after_news(kept(told_at=NOW + timedelta(hours=1)), news())
+    assert after is not None
+    assert after.stage is Stage.SIGNED
 
 
 def test_going_back_keeps_nothing_but_that_it_failed() -> None:
