@@ -147,7 +147,9 @@ def test_html(suite: RunningSuite) -> None:
 @ON_BOTH_DATABASES
 def test_the_same_external_id_is_the_same_template(suite: RunningSuite) -> None:
     key = f"key-{uuid.uuid4().hex}"
-    first = suite.template(agreement_pdf(["{{A;role=One}}"]), name="First", external_id=key, folder_name="Ours")
+    kept = {"name": "First", "folder_name": "Ours", "shared_link": False}
+    first = suite.template(agreement_pdf(["{{A;role=One}}"]), external_id=key, **kept)
+    assert {name: first[name] for name in kept} == kept
     second = suite.template(agreement_pdf(["{{A;role=One}}", "{{B;role=Two}}"]), external_id=key)
     assert second["id"] == first["id"]
     assert second["slug"] == first["slug"]
