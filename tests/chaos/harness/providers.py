@@ -96,8 +96,8 @@ def _ends(data: bytes) -> Iterator[int]:
 
 
 def let_time_go_by(database_url: str) -> None:
-    """What waits for a provider, or for files that were away, is due, purchases are as old as they must be to be given up as lost, and nobody waits for one who
-    was killed at a stamp: all of that takes a quarter of an hour, and nobody wants to wait for it."""
+    """Make due what waits for a provider or for files that were away, purchases as old as they must be to be given up as lost,
+    and have nobody wait for one who was killed at a stamp: all of that takes a quarter of an hour."""
     engine = sa.create_engine(normalised(database_url))
     try:
         with Session(engine) as session, session.begin():
