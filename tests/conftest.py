@@ -251,7 +251,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Python need not look for garbage among some 18,000 tests and what their modules made, not even once: it takes more than a
     second."""
-    garbage._began = time.monotonic()
+    garbage.begin_again()
     garbage.keep_all()
 
 

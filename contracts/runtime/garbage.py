@@ -18,6 +18,12 @@ def seldom() -> None:
     gc.set_threshold(_WHILE_STARTING, *_USUAL[1:])
 
 
+def begin_again() -> None:
+    """Count from now on how long the process has waited: until now it was another one, of which it is a copy, or was busy."""
+    global _began
+    _began = time.monotonic()
+
+
 def keep_all() -> None:
     """Collect as usual, but keep what there is: the collector need not look through it again.
 

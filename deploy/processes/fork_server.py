@@ -139,7 +139,7 @@ def become(request: dict[str, Any], outputs: list[int]) -> None:
         stream.reconfigure(write_through="PYTHONUNBUFFERED" in os.environ)  # type: ignore[union-attr]
     sys.argv = request["arguments"]
     Path("/proc/self/comm").write_text(_name(*sys.argv))
-    garbage._began = time.monotonic()
+    garbage.begin_again()
     if "eventlet" in sys.modules:
         # The loop of green threads waits by epoll. A copy shares the fork server's with all others, and each would wake all
         # for ever.

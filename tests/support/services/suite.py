@@ -93,9 +93,7 @@ def wait_until(
             return result
         assert time.monotonic() < deadline, f"{what} did not come true within {within:.0f} s"
         time.sleep(pause)
-        pause = min(
-            0.25, 1.4 * pause
-        )  # most questions are calls: asked often, they take the time from what is waited for
+        pause = min(0.25, 1.4 * pause)  # most ask by a call: asked often, they take the time from what is waited for
 
 
 def start_suite(
