@@ -36,7 +36,7 @@ from services.rendering.signatures.workshop import Workshop
 from services.rendering.stamping import orders, seals, stages
 from services.rendering.stamping.loops import loops as stamp_loops
 from services.rendering.stamping.providing import Providers as StampProviders
-from services.rendering.storage import certsigning, confirmations, erasures
+from services.rendering.storage import certsigning, confirmations, erasures, news
 
 LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer
@@ -177,6 +177,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
     database.write(commands.forget_old_jobs, now())
     database.write(erasures.forget_receipts, now())
     database.write(certsigning.forget_trials, now())
+    database.write(news.forget, now())
     for row in database.read(queries.erased_statements, without_leaps(LIMIT) - LIMIT):
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):
             blobs.delete(key)

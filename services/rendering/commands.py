@@ -51,7 +51,7 @@ from services.rendering.models import (
 from services.rendering.rules import domain
 from services.rendering.stamping import orders, seals
 from services.rendering.stamping.accounts import Account
-from services.rendering.storage import certsigning, confirmations, erasures
+from services.rendering.storage import certsigning, confirmations, erasures, news
 
 _STAMPED_AGAIN = timedelta(hours=1)
 
@@ -539,6 +539,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     kept = seals.erase(session, erased.submission_id, now)
     prepared = certsigning.erase(session, erased.submission_id, now)
     prepared += confirmations.erase(session, erased.submission_id, now)
+    news.erase(session, erased.submission_id)
     archives = sa.select(ArchivedFile).where(ArchivedFile.submission_id == erased.submission_id).with_for_update()
     for archive in session.scalars(archives):
         # What an attempt still writes stands among the candidates; so does the present version, which nobody may know yet.

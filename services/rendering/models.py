@@ -119,6 +119,16 @@ class CertsignTrial(Base):
     problem: Mapped[str | None] = mapped_column(sa.Text)
 
 
+class News(Base):
+    """The moment of the latest news of a kind that was told of a submission (``storage.news``)."""
+
+    __tablename__ = "news"
+
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    event: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
 class CertsignSigning(Base):
     """A document as it was prepared for a provider's signature, which signs exactly that: it is never made again.
 

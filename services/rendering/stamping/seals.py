@@ -7,10 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import DUTYSTAMP_CHANGED
-from contracts.providers import DutystampChanged, DutystampOrder, DutystampState, DutystampStatus
+from contracts.providers import DutystampOrder, DutystampState, DutystampStatus
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import leave_work
 from services.rendering.models import SealJob, StampedSeal
 from services.rendering.rules import domain
@@ -163,10 +161,8 @@ def wait(session: Session, job: SealJob, now: datetime) -> None:
 
 def tell(session: Session, row: StampedSeal, now: datetime) -> None:
     """Say how far the ordering is; once it does not go on by itself, the seal job does."""
-    changed = DutystampChanged(submission_id=row.submission_id, seal_id=row.seal_id, state=state(session, row, now))
-    emit(session, DUTYSTAMP_CHANGED, changed, subject=f"submission:{row.submission_id}")
-    if row.state == "parked":
-        orders.wake_seal_job(session, row.seal_id, now)
+    settled = row.state == "parked"
+    orders.tell(session, row.submission_id, row.seal_id, state(session, row, now), settled=settled)
 
 
 def _tell_too_late(session: Session, submission_id: int, seal_id: str, order: DutystampOrder, now: datetime) -> None:
@@ -181,8 +177,7 @@ def _tell_too_late(session: Session, submission_id: int, seal_id: str, order: Du
         message=f"It is too late for stamps. Nobody had them tried again within {days} days, and their files are gone.",
         at=now,
     )
-    changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=failed)
-    emit(session, DUTYSTAMP_CHANGED, changed, subject=f"submission:{submission_id}")
+    orders.tell(session, submission_id, seal_id, failed, settled=False)
 
 
 def retry(

@@ -19,6 +19,7 @@ from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import insert_into, leave_work
 from services.rendering.models import CertsignJob, CertsignSigning, CertsignTrial, SealJob
 from services.rendering.rules import domain
+from services.rendering.storage import news
 
 TRIED_FOR = timedelta(minutes=2)
 """After that whoever tried settings must have ended, or been killed: a call takes less."""
@@ -492,11 +493,12 @@ def _tell(
     next_attempt_at: datetime | None = None,
 ) -> None:
     signatory = (row.prepared_for or {}).get("signatory", {})
+    at = news.moment(session, CERTSIGN_CHANGED, row.submission_id, now)
     state = CertsignState(
         status=status,
         provider=row.provider,
         message=message,
-        at=now,
+        at=at,
         next_attempt_at=next_attempt_at,
         subject=signatory.get("subject"),
         valid_to=signatory.get("valid_to"),

@@ -29,6 +29,7 @@ from contracts.runtime.bus.outbox import emit, first_time
 from contracts.runtime.data.database import leave_work
 from services.rendering.models import Confirmation, ConfirmationSigning, SealJob
 from services.rendering.rules.confirming import ABANDONED, Stage, confirmed_key, may_become
+from services.rendering.storage import news
 from services.rendering.storage.certsigning import TakenOver
 
 KINDS = ("prepared", "signed")
@@ -528,7 +529,7 @@ def _tell(
         submitter_id=row.submitter_id,
         confirmation_id=row.id,
         status=status,
-        at=now,
+        at=news.moment(session, CONFIRMATION_CHANGED, row.submission_id, now),
         provider=row.provider,
         message=message,
         problem=ConfirmationProblem(row.problem) if row.problem else None,

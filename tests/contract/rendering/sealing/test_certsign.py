@@ -36,7 +36,17 @@ from tests.support.present import present
 from tests.support.rendering.providers.certificates_at_providers import RemoteKey, identity, lost
 from tests.support.rendering.providers.certificates_at_providers import order as ordered
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, asked, killed_when, retried, what_was_signed
-from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, settings, told, workshop
+from tests.support.rendering.seal_jobs import (
+    blobs,
+    count,
+    database,
+    keys,
+    order,
+    put_clock_back,
+    settings,
+    told,
+    workshop,
+)
 from tests.support.rendering.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
 
 __all__ = ["blobs", "database", "keys", "workshop"]
@@ -254,10 +264,13 @@ def test_what_is_not_worth_another_try_waits_for_a_person(suite: Suite, tmp_path
     assert job.request is not None, "it can still be sealed"
     assert prepared_files(tmp_path)
     assert suite.kinds() == [CERTSIGN_CHANGED.type]
+    latest = put_clock_back(suite.database)
     retried(suite, ordered(suite.key.own), event_id="e9")
     retried(suite, ordered(suite.key.own), event_id="e9")
     suite.run()
-    assert [state.status for state in suite.states()] == ["failed", "pending", "signed"]
+    states = suite.states()
+    assert [state.status for state in states] == ["failed", "pending", "signed"]
+    assert latest < states[1].at < states[2].at
     assert_sealed(suite.blobs.get(suite.sealed().documents[0].file), tmp_path)
 
 

@@ -55,7 +55,7 @@ from tests.support.rendering.providers.confirming import (
     two_signers,
 )
 from tests.support.rendering.providers.provider_suite import KILLED, Killed
-from tests.support.rendering.seal_jobs import blobs, database, keys, settings, told, workshop
+from tests.support.rendering.seal_jobs import blobs, database, keys, put_clock_back, settings, told, workshop
 from tests.support.rendering.seal_jobs import order as seal_ordered
 from tests.support.rendering.sealing import contract_pdf, pdf_text, pdfsig
 from tests.support.servers.providers import csc_provider
@@ -149,10 +149,12 @@ def test_whoever_refuses_is_asked_again_only_when_they_want(suite: ConfirmSuite,
     suite.run()
     assert suite.view().step is ConfirmationStep.REFUSED
     assert [one.status for one in suite.news()] == ["refused"]
-    prepared = suite.row().preparation
+    prepared, latest = suite.row().preparation, put_clock_back(suite.database)
     suite.again("c1", confirmation_order(request, certsign).certsign)
     confirm(suite, "c1", who(suite, provider, "c1"))
     assert suite.row().preparation == prepared, "the same files"
+    assert suite.news()[-1].status == "signed"
+    assert suite.news()[-1].at > latest
 
 
 def test_a_wrong_code_is_tried_once(suite: ConfirmSuite, provider: Provider) -> None:

@@ -42,7 +42,7 @@ from tests.support.rendering.providers.certificates_at_providers import RemoteKe
 from tests.support.rendering.providers.certificates_at_providers import order as by_provider
 from tests.support.rendering.providers.provider_suite import KILLED, Suite, killed_when, what_was_signed
 from tests.support.rendering.providers.stamp_orders import issuer, stamp_keys
-from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, told, workshop
+from tests.support.rendering.seal_jobs import blobs, count, database, keys, order, put_clock_back, told, workshop
 from tests.support.rendering.sealing import assert_clean, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.servers.providers.tsa import authority
 from tests.support.services.secret_settings import LINK_SECRET
@@ -300,10 +300,14 @@ def test_what_is_not_stamped_in_time_is_told_without_and_later_again(
     issuer.books.quota = 100
     issuer.fail("error_500")
     suite.restart()
+    latest, before = put_clock_back(suite.database), len(suite.stamps())
     retried(suite, ordered(issuer))
     suite.pass_time()
     suite.run()
     late = later(suite)
+    moments = [latest, *(state.at for state in suite.stamps()[before:])]
+    assert moments == sorted(set(moments)), "later news are told as later"
+    assert suite.stamps()[-1].status == "stamped"
     assert suite.kinds().count(DOCUMENTS_SEALED.type) == 1
     (document_,) = late.documents
     data = suite.blobs.get(document_.file)
