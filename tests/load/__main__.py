@@ -6,8 +6,11 @@ Every figure is a ratio to something measured in the same run; absolute times ar
 import importlib
 import sys
 
+from tests.load import targets
+
 BENCHMARKS = {
     "seal": "fill and seal of 10 and 500 pages, beside pyHanko as documented and @libpdf/core",
+    "intake": "preparing 100 pages with their trial, beside qpdf --check and one pass of pdfium",
     "certsign": "fifty signatures of a slow provider, processor time beside a seal of our own, seals beside slow stamps",
     "docx": "DOCX to PDF, second document, beside a cold soffice",
     "html": "HTML to PDF, beside a cold Chromium",
@@ -24,7 +27,7 @@ BENCHMARKS = {
     "lists": "every filter and search with 1,000,000 submissions, beside 1,000",
     "footprint": "memory, processor and wake-ups of the idle suite with its broker",
 }
-RENDERING = {"seal", "certsign", "docx", "html", "text_tags", "merging"}
+RENDERING = {"seal", "intake", "certsign", "docx", "html", "text_tags", "merging"}
 
 
 def _room(name: str) -> str:
@@ -40,6 +43,7 @@ def main(names: list[str]) -> int:
     for name in names or BENCHMARKS:
         print(f"\n== {name}: {BENCHMARKS[name]}", flush=True)
         importlib.import_module(f"tests.load.{_room(name)}{name}").main()
+    print("\n== targets", *targets.table(), sep="\n")
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from deploy.processes.forked import ForkServers
 from deploy.suite import Suite
+from tests.load.targets import judged
 
 SETTLED_AFTER = 60.0
 """Services ask others less and less often while nothing happens."""
@@ -36,8 +37,10 @@ def main() -> None:
             suite = Suite(Path(folder), start_process=servers.start)
             try:
                 suite.start()
-                print(f"{start} start: ready after {time.perf_counter() - began:.1f} s")
+                ready = time.perf_counter() - began
+                print(f"{start} start: ready after {ready:.1f} s")
                 if start == "second":
+                    print(f"  {judged('start', ready)}")
                     _measure(suite, servers)
             finally:
                 suite.stop()
@@ -64,7 +67,7 @@ def _measure(suite: Suite, servers: ForkServers) -> None:
         print(f"  {name:<14} {weights[name]:6.0f} MB {shares[name]:10.2%} {wakes[name]:18.1f}")
     together = sum(weights.values()), sum(shares.values()), sum(wakes.values())
     print(f"  {'together':<14} {together[0]:6.0f} MB {together[1]:10.2%} {together[2]:18.1f}")
-    print(f"  {'target':<14} {500:6.0f} MB {0.01:10.2%}")
+    print(f"  memory {judged('memory', together[0])}; processor {judged('idle', 100 * together[1])}")
 
 
 def weight(family: Sequence[int]) -> float:
