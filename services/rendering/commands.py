@@ -539,7 +539,6 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     kept = seals.erase(session, erased.submission_id, now)
     prepared = certsigning.erase(session, erased.submission_id, now)
     prepared += confirmations.erase(session, erased.submission_id, now)
-    news.erase(session, erased.submission_id)
     archives = sa.select(ArchivedFile).where(ArchivedFile.submission_id == erased.submission_id).with_for_update()
     for archive in session.scalars(archives):
         # What an attempt still writes stands among the candidates; so does the present version, which nobody may know yet.
@@ -561,6 +560,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys = forget_made_from(session, {*erased.documents, *session.scalars(own_files)}, now)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
     keys += [*prepared, *kept, *orders.erase(session, erased.submission_id)]
+    news.erase(session, erased.submission_id)
     removal = leave_removal(session, keys, now)
     noted = {**deleted, "files": len(set(keys))}
     erasures.begin(session, erased.submission_id, noted, removal, busy_until, now, asked=asked)

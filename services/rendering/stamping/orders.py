@@ -200,12 +200,12 @@ def erase(session: Session, submission_id: int) -> list[str]:
 
 def tell(session: Session, submission_id: int, seal_id: str, state: DutystampState, *, settled: bool) -> None:
     """Say how far a submission's stamps are; once nothing goes on by itself, its seal job does. An OnChange."""
+    if settled:
+        wake_seal_job(session, seal_id, state.at)
     at = news.moment(session, DUTYSTAMP_CHANGED, submission_id, state.at)
     told = state.model_copy(update={"at": at})
     changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=told)
     emit(session, DUTYSTAMP_CHANGED, changed, subject=f"submission:{submission_id}")
-    if settled:
-        wake_seal_job(session, seal_id, state.at)
 
 
 def wake_seal_job(session: Session, seal_id: str, now: datetime) -> None:

@@ -25,7 +25,9 @@ def moment(session: Session, event: Event, submission_id: int, now: datetime) ->
     if session.execute(first.on_conflict_do_nothing().returning(News.at)).first() is not None:
         return now
     latest = sa.select(News).where(News.submission_id == submission_id, News.event == event.type)
-    row: News = session.scalars(for_update(latest).execution_options(populate_existing=True)).one()
+    row: News | None = session.scalars(for_update(latest).execution_options(populate_existing=True)).one_or_none()
+    if row is None:  # erased meanwhile, by another process
+        return moment(session, event, submission_id, now)
     row.at = max(now, row.at + _NEXT)
     return row.at
 
