@@ -59,7 +59,7 @@ def parse(text: str) -> Tree:
 
 
 @lru_cache(maxsize=1024)
-def kept(text: str) -> Tree:
+def parsed_or_empty(text: str) -> Tree:
     """Return the tree of a formula that was checked when it was stored; ``("empty",)`` when it is none."""
     try:
         return parse(text)
@@ -219,9 +219,9 @@ class _Parser:
         if (token.kind, token.word) != ("sign", sign):
             raise self._unexpected(token, sign)
 
-    def _unexpected(self, token: Token, wanted: str = "") -> BadValue:
+    def _unexpected(self, token: Token, missing: str = "") -> BadValue:
         what = "ends too early" if token.kind == "end" else f"has an unexpected {token.word!r} at character {token.at}"
-        return BadValue(f"{what}{f': {wanted!r} is missing' if wanted else ''}")
+        return BadValue(f"{what}{f': {missing!r} is missing' if missing else ''}")
 
 
 def _tokens(text: str) -> Iterator[Token]:

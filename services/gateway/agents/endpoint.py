@@ -135,14 +135,14 @@ def _bearer(scope: Any) -> str:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def _header(scope: Any, wanted: bytes) -> str | None:
-    found: bytes | None = next((value for name, value in scope["headers"] if name == wanted), None)
-    return None if found is None else found.decode("latin-1")
+def _header(scope: Any, header_name: bytes) -> str | None:
+    header_value: bytes | None = next((value for name, value in scope["headers"] if name == header_name), None)
+    return None if header_value is None else header_value.decode("latin-1")
 
 
 def _within(message: dict[str, Any], key: str) -> dict[str, Any]:
-    found = message.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = message.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _given(body: bytes, receive: Any) -> Any:

@@ -55,13 +55,13 @@ def headings(source: str) -> list[tuple[str, str]]:
     """Return the headings of a page's sections with their anchors."""
     tokens = _MARKDOWN.parse(source)
     seen: Counter[str] = Counter()
-    found = []
+    headings_found = []
     for opening, inline in itertools.pairwise(tokens):
         if opening.type == "heading_open":
             words, anchor = _named(inline, seen)
             if opening.tag == "h2":
-                found.append((words, anchor))
-    return found
+                headings_found.append((words, anchor))
+    return headings_found
 
 
 def _named(inline: Token, seen: Counter[str]) -> tuple[str, str]:

@@ -51,8 +51,8 @@ def unaccepted(
     """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed. ``signed``: what
     was signed at providers."""
     accepted = set(accepted_in(request.trail))
-    found = [*_all(request, confirmed, since), *_signed_otherwise(request, confirmed, signed)]
-    return [difference for difference in dict.fromkeys(found) if difference not in accepted]
+    differences = [*_all(request, confirmed, since), *_signed_otherwise(request, confirmed, signed)]
+    return [difference for difference in dict.fromkeys(differences) if difference not in accepted]
 
 
 def _signed_otherwise(
@@ -60,16 +60,19 @@ def _signed_otherwise(
 ) -> Iterator[str]:
     """Compare what was signed at a provider with what the completion confirms."""
     names = {party.id: _name(party) for party in request.parties}
-    for one in signed:
-        for known in confirmed:
-            statement = known.statement
-            if statement.submitter != one.submitter:
+    for signing in signed:
+        for confirmation in confirmed:
+            statement = confirmation.statement
+            if statement.submitter != signing.submitter:
                 continue
-            same = (statement.values, statement.documents) == (one.stated.get("values"), one.stated.get("documents"))
+            same = (statement.values, statement.documents) == (
+                signing.stated.get("values"),
+                signing.stated.get("documents"),
+            )
             if not same:
-                name = names.get(one.submitter, f"submitter {one.submitter}")
+                name = names.get(signing.submitter, f"submitter {signing.submitter}")
                 difference = f"what {name} has signed at the provider is not what their completion confirms"
-                yield _now(difference, canonical_json.digest(dict(one.stated)))
+                yield _now(difference, canonical_json.digest(dict(signing.stated)))
 
 
 def accepted_in(trail: Iterable[TrailEvent]) -> list[str]:
@@ -102,8 +105,8 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
     counting = standing(request.trail)
     completed = {line.submitter_id: line for line in counting if line.submitter_id is not None}
     last_reopened = reopened(request.trail)
-    void = [known for known in confirmed if _is_void(known.statement, last_reopened)]
-    standing_ones = [known for known in confirmed if known not in void]
+    void = [confirmation for confirmation in confirmed if _is_void(confirmation.statement, last_reopened)]
+    standing_ones = [confirmation for confirmation in confirmed if confirmation not in void]
     for submitter_id, line in completed.items():
         of_party = [statement for statement in standing_ones if statement.statement.submitter == submitter_id]
         party_name = names.get(submitter_id, f"submitter {submitter_id}")
@@ -157,15 +160,17 @@ def _void_differences(request: SealRequest, void: Sequence[Known], names: Mappin
     """A completion that counts no more was still made as its statement says, and has one only: of what it was, nothing is
     compared with what is there today."""
     of_line: dict[tuple[int, int], list[Known]] = {}
-    for known in void:
-        of_line.setdefault((known.statement.submitter, known.statement.line.number), []).append(known)
-    for (submitter_id, number), several in of_line.items():
+    for confirmation in void:
+        of_line.setdefault((confirmation.statement.submitter, confirmation.statement.line.number), []).append(
+            confirmation
+        )
+    for (submitter_id, number), of_same_line in of_line.items():
         name = names.get(submitter_id, f"submitter {submitter_id}")
-        for known in several:
-            yield from _Compared(request, known, name).lines()
-        if len(several) > 1:
-            digests = sorted(statements.digest(known.statement) for known in several)
-            difference = f"there are {len(several)} statements of the completion of {name} in line {number}"
+        for confirmation in of_same_line:
+            yield from _Compared(request, confirmation, name).lines()
+        if len(of_same_line) > 1:
+            digests = sorted(statements.digest(confirmation.statement) for confirmation in of_same_line)
+            difference = f"there are {len(of_same_line)} statements of the completion of {name} in line {number}"
             yield _now(difference, canonical_json.digest(digests))
 
 
@@ -421,17 +426,17 @@ def _filled_in(text: str, default: str, party: PartySummary | None, submission_i
         elif (word := words[match[1]]) is not None:
             pieces[-1] += str(word)
         place = match.end()
-    first, *others = [*pieces[:-1], pieces[-1] + default[place:]]
-    if not others:
+    first, *later_pieces = [*pieces[:-1], pieces[-1] + default[place:]]
+    if not later_pieces:
         return text == first
     if not text.startswith(first):
         return False
     at = len(first)
-    for piece in others[:-1]:
+    for piece in later_pieces[:-1]:
         if (start := text.find(piece, at)) < 0:
             return False
         at = start + len(piece)
-    return text.endswith(others[-1]) and at + len(others[-1]) <= len(text)
+    return text.endswith(later_pieces[-1]) and at + len(later_pieces[-1]) <= len(text)
 
 
 def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:

@@ -21,7 +21,7 @@ class Part:
     conformance: list[str] | None = None
     signature: ProviderSignature | None = None
 
-    def kept(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON."""
         signature = self.signature
         return {

@@ -107,10 +107,10 @@ class StampWork:
                     if Stage(row.stage) is Stage.BUYING:
                         row = self._buy(row, provider)
                 case Stage.BUYING | Stage.UNKNOWN:
-                    found = self._look_for(row, provider)
-                    if not isinstance(found, DutyStamp):
-                        return found
-                    row = found
+                    row_or_outcome = self._look_for(row, provider)
+                    if not isinstance(row_or_outcome, DutyStamp):
+                        return row_or_outcome
+                    row = row_or_outcome
                 case Stage.RESERVED:
                     if self._stands_for(row, provider):
                         row = self._place(row, provider)
@@ -155,8 +155,8 @@ class StampWork:
         if serial.key == row.key:
             return True
         try:
-            if not serial.picture and (found := provider.find(serial.key)) is not None:
-                serial = self._database.write(steps.show_serial, row, found)
+            if not serial.picture and (from_provider := provider.find(serial.key)) is not None:
+                serial = self._database.write(steps.show_serial, row, from_provider)
             stands = provider.reassign(_serial(serial), row.key, row.code_document)
         except ProviderFailed as error:
             if error.retryable:
@@ -246,8 +246,8 @@ class StampWork:
         return self._database.read(_current, row.id).serial or "?"
 
     def _trusted(self, row: DutyStamp) -> list[bytes]:
-        own = self._providers.account(row.settings).settings.trust_anchors
-        return [*self._anchors(), *(ssl.PEM_cert_to_DER_cert(anchor) for anchor in own)]
+        of_settings = self._providers.account(row.settings).settings.trust_anchors
+        return [*self._anchors(), *(ssl.PEM_cert_to_DER_cert(anchor) for anchor in of_settings)]
 
 
 def _wanted(row: DutyStamp | None) -> DutyStamp:
@@ -263,5 +263,5 @@ def _current(session: Session, stamp_id: int) -> DutyStamp:
     return row
 
 
-def _serial(known: StampSerial) -> Serial:
-    return Serial(known.number, known.picture or b"")
+def _serial(row: StampSerial) -> Serial:
+    return Serial(row.number, row.picture or b"")

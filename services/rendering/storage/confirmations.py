@@ -54,7 +54,7 @@ class Base:
 class Asked:
     """What the person is asked, sealed, until a moment; and what the provider wants to have with the answer, sealed."""
 
-    asked: str
+    sealed_ask: str
     until: datetime
     session: str
     step: str
@@ -72,8 +72,8 @@ def of_ids(session: Session, ids: Sequence[str]) -> list[Confirmation]:
     """Those of these ids that are known, in that order."""
     if not ids:
         return []
-    known = {row.id: row for row in session.scalars(sa.select(Confirmation).where(Confirmation.id.in_(ids)))}
-    return [known[one] for one in ids if one in known]
+    row_by_id = {row.id: row for row in session.scalars(sa.select(Confirmation).where(Confirmation.id.in_(ids)))}
+    return [row_by_id[confirmation_id] for confirmation_id in ids if confirmation_id in row_by_id]
 
 
 def signed_of(session: Session, submission_id: int) -> list[Confirmation]:
@@ -97,7 +97,7 @@ def signed_count(session: Session, confirmation_id: str) -> int:
 def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
     """The documents that were signed in these confirmations, by uuid, as they are after the last of them. Raises LookupError
     when one of them is not known to be signed."""
-    found: dict[str, Base] = {}
+    base_by_document: dict[str, Base] = {}
     for confirmation_id in after:
         row = session.get(Confirmation, confirmation_id)
         if row is None or row.stage != Stage.SIGNED:
@@ -105,24 +105,25 @@ def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
         for signing in signings(session, confirmation_id):
             if signing.signed is None or signing.level is None:
                 raise LookupError(confirmation_id)
-            before = found.get(signing.document)
-            found[signing.document] = Base(
+            before = base_by_document.get(signing.document)
+            base_by_document[signing.document] = Base(
                 file=BlobRef.model_validate(signing.signed),
                 pages=signing.pages,
                 level=signing.level,
                 conformance=signing.conformance if before is None else before.conformance,
                 confirmation=confirmation_id,
-                drawn=[*(before.drawn if before else ()), *({**one, "picture": None} for one in signing.drawn)],
+                drawn=[*(before.drawn if before else ()), *({**mark, "picture": None} for mark in signing.drawn)],
                 fields=(before.fields if before else frozenset()) | frozenset(signing.fields),
             )
-    return found
+    return base_by_document
 
 
 def changed_for(documents: Sequence[Any], values: Sequence[Any], uuid: str, base: Base) -> dict[str, Any]:
     """Return what is another in a FillRequest when this document is the ``base``, which others have signed."""
     return {
         "documents": [
-            one.model_copy(update={"file": base.file, "signed": True}) if one.uuid == uuid else one for one in documents
+            document.model_copy(update={"file": base.file, "signed": True}) if document.uuid == uuid else document
+            for document in documents
         ],
         "values": [value for value in values if value.field.uuid not in base.fields],
     }
@@ -327,12 +328,12 @@ def keep_signatures(
     _forget_permission(row)
     row.problem = None
     for number, signature in signatures.items():
-        this = (
+        unsigned = (
             ConfirmationSigning.confirmation_id == row.id,
             ConfirmationSigning.number == number,
             ConfirmationSigning.signature.is_(None),
         )
-        session.execute(sa.update(ConfirmationSigning).where(*this).values(signature=signature, signed_at=now))
+        session.execute(sa.update(ConfirmationSigning).where(*unsigned).values(signature=signature, signed_at=now))
     if signed_count(session, row.id) < row.documents:
         _become(row, Stage.PREPARING)  # the provider permits fewer at once than there are: it is asked again
     return row
@@ -348,9 +349,9 @@ def keep_file(
 ) -> Confirmation:
     """A document with its signature is stored, and was read back."""
     row = _held(session, attempt)
-    this = (ConfirmationSigning.confirmation_id == row.id, ConfirmationSigning.number == number)
+    of_document = (ConfirmationSigning.confirmation_id == row.id, ConfirmationSigning.number == number)
     signed = file.model_dump(mode="json")
-    session.execute(sa.update(ConfirmationSigning).where(*this).values(signed=signed, level=level))
+    session.execute(sa.update(ConfirmationSigning).where(*of_document).values(signed=signed, level=level))
     assurance = dict(row.assurance or {})
     assurance["notices"] = [*assurance.get("notices", ()), *notices]
     row.assurance = assurance
@@ -360,27 +361,27 @@ def keep_file(
 # --- how an attempt ends (in the transaction that writes its outcome) ------------------------------------------------------
 
 
-def wait_for_person(session: Session, row: Confirmation, asked: Asked, now: datetime) -> None:
+def wait_for_person(session: Session, row: Confirmation, ask: Asked, now: datetime) -> None:
     """The person is asked; the next attempt is when they have answered, or when the time for that is over."""
     _become(row, Stage.ASKING)
     row.ask += 1
-    row.asked, row.asked_until, row.answers = asked.asked, asked.until, None
-    row.session, row.session_step, row.session_until = asked.session, asked.step, None
-    row.attempts, row.faults, row.next_attempt_at, row.last_error = 0, 0, max(asked.until, now), None
+    row.asked, row.asked_until, row.answers = ask.sealed_ask, ask.until, None
+    row.session, row.session_step, row.session_until = ask.session, ask.step, None
+    row.attempts, row.faults, row.next_attempt_at, row.last_error = 0, 0, max(ask.until, now), None
 
 
 def wait_for_provider(
-    row: Confirmation, session_text: str, step: str, until: datetime, at: datetime, asked: str | None
+    row: Confirmation, session_text: str, step: str, until: datetime, at: datetime, sealed_ask: str | None
 ) -> None:
-    """The provider, or the person at it, needs time: it is asked again ``at`` that moment, up to ``until``. With ``asked`` the
-    person is told so."""
+    """The provider, or the person at it, needs time: it is asked again ``at`` that moment, up to ``until``. With ``sealed_ask``
+    the person is told so."""
     row.session, row.session_step, row.session_until = session_text, step, until
     row.attempts, row.next_attempt_at, row.last_error = 0, at, None
-    if asked is not None:
+    if sealed_ask is not None:
         _become(row, Stage.ASKING)
         if row.asked is None:
             row.ask += 1
-        row.asked, row.asked_until = asked, until
+        row.asked, row.asked_until = sealed_ask, until
 
 
 def ask_anew(row: Confirmation, problem: ConfirmationProblem) -> None:

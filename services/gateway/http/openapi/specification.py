@@ -92,8 +92,8 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
 def schema(name: str, settings: Settings | None = None) -> dict[str, Any]:
     """A named schema of ``document``, with those that it refers to in their places."""
     whole = document(settings)
-    found: dict[str, Any] = _resolved(whole["components"]["schemas"][name], whole)
-    return found
+    resolved: dict[str, Any] = _resolved(whole["components"]["schemas"][name], whole)
+    return resolved
 
 
 def version() -> str:
@@ -147,8 +147,8 @@ def methods_of(operations: Sequence[Operation], prefix: str) -> Callable[[str], 
         fitting = [(pattern, names) for pattern, names in patterns if pattern.fullmatch(path)]
         if path in literal:  # /submissions/batch is no /submissions/{id}
             fitting = [(pattern, names) for pattern, names in fitting if "[^/]+" not in pattern.pattern]
-        found = {name for _, names in fitting for name in names}
-        return sorted({*found, "OPTIONS"}) if found else []
+        names_of_methods = {name for _, names in fitting for name in names}
+        return sorted({*names_of_methods, "OPTIONS"}) if names_of_methods else []
 
     return methods
 

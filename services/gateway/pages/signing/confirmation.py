@@ -104,9 +104,9 @@ def _asking(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Net
         answer = flask.jsonify({"url": address["url"]})
         begun = {"slug": slug, "state": view.state, "proofs": visit(slug, trusted).get("proofs", [])}
         secret = context.settings.link_secret.get_secret_value()
-        kept = seal(secret, PURPOSE, json.dumps(begun))
+        sealed = seal(secret, PURPOSE, json.dumps(begun))
         until = view.expires_at or now() + KEPT
-        keep_value(answer, context, RETURN, _cookie(view.state), kept, until, only_here=True)
+        keep_value(answer, context, RETURN, _cookie(view.state), sealed, until, only_here=True)
         return answer
 
 

@@ -91,12 +91,16 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/news")
     def news(slug: str) -> flask.Response:
         """Say what has changed since the version that the page knows (``If-None-Match``): mostly nothing, which is 304."""
-        known = next(iter(flask.request.if_none_match.as_set()), "")[:VERSION_LENGTH]
+        known_version = next(iter(flask.request.if_none_match.as_set()), "")[:VERSION_LENGTH]
         about = visit(checked(slug), trusted, shown=flask.request.args.get("shown"))
-        query = submissions.form.WatchForm(**about, known=known or None)
-        told: submissions.form.FormNews = context.bus.call(submissions.form.WATCH_FORM, query)
-        answer = flask.Response(status=304) if told.version == known else flask.jsonify(told.model_dump(mode="json"))
-        answer.set_etag(told.version)
+        query = submissions.form.WatchForm(**about, known=known_version or None)
+        form_news: submissions.form.FormNews = context.bus.call(submissions.form.WATCH_FORM, query)
+        answer = (
+            flask.Response(status=304)
+            if form_news.version == known_version
+            else flask.jsonify(form_news.model_dump(mode="json"))
+        )
+        answer.set_etag(form_news.version)
         answer.headers["Cache-Control"] = "private, no-cache"
         return answer
 

@@ -406,12 +406,12 @@ class _Sections:
             key, level = (
                 ("evidence.proof_assured", line.data["acr"]) if line.data.get("acr") else ("evidence.proof", "")
             )
-            said = {
+            placeholders = {
                 "names": " · ".join(names),
                 "issuer": line.data.get("issuer"),
                 "moment": self._time(line.occurred_at),
             }
-            proofs.append(self._say(key, **said, level=level))
+            proofs.append(self._say(key, **placeholders, level=level))
         return list(dict.fromkeys(proofs[-fields:])) if fields else []
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
@@ -604,7 +604,7 @@ class _Sections:
 
     def _label(self, text: str) -> str:
         """A label in capitals, where the script has them; in Turkish an i keeps its dot (Unicode, SpecialCasing)."""
-        if any(unicodedata.category(one) == "Lo" for one in text):
+        if any(unicodedata.category(character) == "Lo" for character in text):
             return text
         capitals = (text.replace("i", "İ") if self._messages.language == "tr" else text).upper()
         return Sentence(capitals) if isinstance(text, Sentence) else capitals

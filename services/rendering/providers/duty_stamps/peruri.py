@@ -98,13 +98,13 @@ class Peruri:
         """Ask how many stamps can still be bought; None where the answer does not say. Raises ProviderFailed."""
         answer = self._call("POST", f"{self._backend_url}/function/saldopos", {})
         result = answer.get("result")
-        found = (
+        count = (
             next((result[key] for key in ("saldo", "balance", "quota") if key in result), None)
             if isinstance(result, dict)
             else result
         )
         try:
-            return None if found is None else int(found)
+            return None if count is None else int(count)
         except (TypeError, ValueError):
             return None
 
@@ -122,11 +122,11 @@ class Peruri:
 
     def find(self, key: str) -> Serial | None:
         """Look for the stamp that was bought under ``key``. Raises ProviderFailed where the lists cannot be read."""
-        found = [entry for entry in self._states(key) if entry.key == key]
-        found = found or [entry for entry in self.listed() if entry.key == key]
-        if not found:
+        entries = [entry for entry in self._states(key) if entry.key == key]
+        entries = entries or [entry for entry in self.listed() if entry.key == key]
+        if not entries:
             return None
-        first = min(found, key=lambda entry: (entry.used, entry.number))
+        first = min(entries, key=lambda entry: (entry.used, entry.number))
         return Serial(first.number, self._picture(first.number), PRICE)
 
     def listed(self) -> list[KnownSerial]:
@@ -379,9 +379,9 @@ def is_picture(data: bytes) -> bool:
 
 
 def _adapter_failed(serial: str, code: str, words: str) -> ProviderFailed:
-    known, meaning, retryable = ADAPTER_CODES.get(code, ("refused", "the adapter refused", False))
+    failure_code, meaning, retryable = ADAPTER_CODES.get(code, ("refused", "the adapter refused", False))
     details = f" (code {code}: {words})" if words and words != "-" else f" (code {code})"
-    return ProviderFailed(known, f"Stamp {serial}: {meaning}{details}.", retryable=retryable)
+    return ProviderFailed(failure_code, f"Stamp {serial}: {meaning}{details}.", retryable=retryable)
 
 
 def _no_answer(words: str) -> ProviderFailed:
@@ -411,18 +411,18 @@ def _known(answer: Mapping[str, Any]) -> list[KnownSerial]:
     rows = result.get("data") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(rows, list):
         raise _misunderstood("its list of stamps")
-    known = []
+    serials = []
     for row in rows:
         number = _text(row, "sn", "serialnumber", "SN") if isinstance(row, dict) else None
         if number is None:
             raise _misunderstood("its list of stamps")
-        known.append(KnownSerial(number, _text(row, "file", "namafile"), row.get("status") == "STAMP"))
+        serials.append(KnownSerial(number, _text(row, "file", "namafile"), row.get("status") == "STAMP"))
     total = result.get("total")
-    if isinstance(total, int) and total > len(known):
+    if isinstance(total, int) and total > len(serials):
         raise ProviderFailed(
-            "list_incomplete", f"The provider lists {len(known)} of {total} stamps only.", retryable=True
+            "list_incomplete", f"The provider lists {len(serials)} of {total} stamps only.", retryable=True
         )
-    return known
+    return serials
 
 
 def _text(entry: Mapping[str, Any], *names: str) -> str | None:

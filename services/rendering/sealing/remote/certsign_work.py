@@ -43,7 +43,7 @@ from services.rendering.sealing.remote.credentials import (
     Preparation,
     Rows,
     Signatures,
-    Wanted,
+    SigningBatch,
     is_prepared,
     keepable,
     kept_credential,
@@ -222,9 +222,9 @@ class CertsignWork:
     def _credential(self, run: _Run) -> tuple[Credential, Signatory]:
         """The certificate, asked for in each attempt, since another one makes other files. What the provider is at work on is
         of the one that is known."""
-        known, session = run.row.prepared_for, self._signatures.session
-        if known is not None and (session(run.row, AUTHORIZE) or session(run.row, SIGN)):
-            return kept_credential(known), signatories.read(known["signatory"])
+        prepared_for, session = run.row.prepared_for, self._signatures.session
+        if prepared_for is not None and (session(run.row, AUTHORIZE) or session(run.row, SIGN)):
+            return kept_credential(prepared_for), signatories.read(prepared_for["signatory"])
         try:
             answer = run.provider.credential(session(run.row, CREDENTIAL))
         except ProviderFailed as failed:
@@ -258,14 +258,14 @@ class CertsignWork:
             signings.append(CertsignSigning(job_id=row.id, number=number, **columns))
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
-        known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
+        prepared_for = {"signatory": signatories.as_json(signatory), "credential": keepable(credential)}
         mark = mark_of(run.settings, self._secret)
-        prepared = Prepared(signings, known, room)
+        prepared = Prepared(signings, prepared_for, room)
 
         def keep_prepared(session: Session) -> _Run:
-            kept, works = certsigning.keep_prepared(session, row, prepared, mark)
+            changed_row, works = certsigning.keep_prepared(session, row, prepared, mark)
             signed = comparing.signed(session, request)
-            return replace(run, row=kept, signings=signings, numbered=False, works=works, signed=signed)
+            return replace(run, row=changed_row, signings=signings, numbered=False, works=works, signed=signed)
 
         return self._database.write(keep_prepared)
 
@@ -277,10 +277,8 @@ class CertsignWork:
         """Have these documents signed, in one authorisation."""
         # A permission of no key costs nothing to be asked for again, unless a code that is good once was given for it.
         keeps = run.provider.idempotent or run.settings.authorization.totp is not None
-        wanted = Wanted(run.row, run.provider, credential, signatory, signings, keeps)
-        had = self._signatures.had(
-            wanted, lambda row: self._permitted(run.at(row), credential, signatory, wanted.hashes)
-        )
+        batch = SigningBatch(run.row, run.provider, credential, signatory, signings, keeps)
+        had = self._signatures.had(batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes))
         if isinstance(had, AtWork):
             raise self._later(had)
         row, signatures = had
@@ -396,10 +394,10 @@ class _Trying:
             yield True
             return
         with turn:
-            known = mark in self._known
-            if not known:
+            is_known_to_work = mark in self._known
+            if not is_known_to_work:
                 yield False
-        if known:
+        if is_known_to_work:
             yield True
 
     def succeeded(self, mark: str) -> None:
@@ -447,8 +445,8 @@ def _failed_here(error: Exception, row: CertsignJob) -> Outcome:
     if isinstance(error, comparing.NotYetComplete):
         return Retry(str(error), after=comparing.ORDER_WAIT, counts=False)
     if isinstance(error, comparing.Differs):
-        found = error.differences
-        return Park(error.reason, record=lambda session, due: commands.stop_waiting(session, due, now(), found))
+        differing = error.differences
+        return Park(error.reason, record=lambda session, due: commands.stop_waiting(session, due, now(), differing))
     if isinstance(error, JobRefused):
         return _not_sealable(error.reason)
     if isinstance(error, TimeStampFailed):

@@ -12,14 +12,14 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def results_csv(rows: Iterable[dict[str, Any]]) -> bytes:
     """Return rows of the API (with ``submitters``) as CSV (RFC 4180) in UTF-8 with a byte-order mark, without which Excel takes
     it for another coding. For each role there are ``<role>.email``, ``<role>.status``, ``<role>.slug`` and ``<role>.link``."""
-    kept = list(rows)
-    roles = dict.fromkeys(submitter["role"] for row in kept for submitter in row["submitters"] or ())
+    all_rows = list(rows)
+    roles = dict.fromkeys(submitter["role"] for row in all_rows for submitter in row["submitters"] or ())
     header = ["row", "external_id", "status", "submission_id"]
     header += [f"{role}.{what}" for role in roles for what in ("email", "status", "slug", "link")]
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([safe(name) for name in [*header, "error"]])
-    for row in kept:
+    for row in all_rows:
         cells = [row["row"], row["external_id"], row["status"], row["submission_id"]]
         by_role = {submitter["role"]: submitter for submitter in row["submitters"] or ()}
         for role in roles:

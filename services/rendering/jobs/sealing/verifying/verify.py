@@ -150,9 +150,9 @@ def _check_all(
                 raise _Malformed(_NO_RANGE)
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
-            kept = _kept_since(archived, embedded.signed_revision, now)
+            proven_at = _kept_since(archived, embedded.signed_revision, now)
             finding = (
-                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, kept))
+                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, proven_at))
                 if stated in _SUPPORTED
                 else _unsupported(entry, number)
             )
@@ -174,7 +174,7 @@ def _archive_times(
         if entry.sub_filter == TIME_STAMP and _has_byte_range(entry, view.size):
             with suppress(Exception):  # what is wrong with it is told when its turn comes
                 stamps.append(_embedded(view, entry))
-    for embedded in sorted(stamps, key=lambda one: one.signed_revision, reverse=True):
+    for embedded in sorted(stamps, key=lambda stamp: stamp.signed_revision, reverse=True):
         with suppress(Exception):
             status = _validate_stamp(embedded, Trust(anchors, view.store, times[-1][1] if times else now))
             if _holds(status) and status.coverage >= SignatureCoverageLevel.ENTIRE_REVISION:
