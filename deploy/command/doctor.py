@@ -135,9 +135,11 @@ def _together(read: Mapping[str, ServiceSettings]) -> Iterator[tuple[str, Findin
 
 def _of_gateway(settings: GatewaySettings) -> Iterator[Finding]:
     if bool(settings.admin_email) != bool(settings.admin_api_key):
-        given, missing = ("ADMIN_EMAIL", "ADMIN_API_KEY") if settings.admin_email else ("ADMIN_API_KEY", "ADMIN_EMAIL")
+        setting, missing = (
+            ("ADMIN_EMAIL", "ADMIN_API_KEY") if settings.admin_email else ("ADMIN_API_KEY", "ADMIN_EMAIL")
+        )
         yield Finding(
-            False, given, f"it is set without {missing}, so that no first admin is made", "set both or neither"
+            False, setting, f"it is set without {missing}, so that no first admin is made", "set both or neither"
         )
     is_default = settings.trusted_proxies == GatewaySettings.model_fields["trusted_proxies"].default
     if settings.base_url.startswith("https:") and is_default and settings.host not in ("127.0.0.1", "::1", "localhost"):

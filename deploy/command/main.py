@@ -36,7 +36,7 @@ class Command:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the command line names. 2 is for what makes no sense, as with all of them."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(
         prog="countersign",
         usage="countersign COMMAND ...",
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="store_true", help="say which version this is")
     parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
-    chosen = parser.parse_args(given[:1])
+    chosen = parser.parse_args(words[:1])
     if chosen.version:
         return _version()
     if chosen.command is None:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not command.alone and not _has_services():
         return 2
     try:
-        return command.run(given[1:])
+        return command.run(words[1:])
     except KeyboardInterrupt:
         return 130
     except PermissionError as error:

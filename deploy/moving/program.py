@@ -71,12 +71,12 @@ def sources_of(services: Sequence[str], environment: Mapping[str, str] = os.envi
     """Return where the databases of these services are. Raises Unsuitable when a setting is missing."""
     names = {service: f"{service.upper()}_DATABASE_URL" for service in services}
     try:
-        found = {service: given(name, environment) or "" for service, name in names.items()}
+        url_by_service = {service: given(name, environment) or "" for service, name in names.items()}
     except SecretFileFaults as fault:
         raise Unsuitable(str(fault)) from fault
-    if missing := [names[service] for service, url in found.items() if not url]:
+    if missing := [names[service] for service, url in url_by_service.items() if not url]:
         raise Unsuitable(f"not set: {', '.join(missing)}")
-    return found
+    return url_by_service
 
 
 def target_of(url: str, service: str) -> str:
@@ -131,10 +131,10 @@ def _named(service: str) -> Iterator[None]:
 def _tell(moved: Moved) -> None:
     """A table: how many rows each table has on both sides, and the digest that is the same on both."""
     words = "was moved before" if moved.again else f"{moved.kinds[0]} -> {moved.kinds[1]}"
-    print(f"{moved.service}: {words}, {sum(one.rows for one in moved.counted.values())} rows")
+    print(f"{moved.service}: {words}, {sum(count.rows for count in moved.counted.values())} rows")
     width = max(map(len, moved.counted))
-    for name, one in sorted(moved.counted.items()):
-        print(f"  {name:{width}}  {one.rows:>10}  {one.sha256[:_SHOWN]}")
+    for name, count in sorted(moved.counted.items()):
+        print(f"  {name:{width}}  {count.rows:>10}  {count.sha256[:_SHOWN]}")
     sys.stdout.flush()
 
 

@@ -151,7 +151,7 @@ def _font(font: BundledFont) -> Component:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for each in ("all", *services()):
-        file = FOLDER / ("countersign.cdx.json" if each == "all" else f"countersign-{each}.cdx.json")
-        file.write_text(bill(each), encoding="utf-8")
+    for image in ("all", *services()):
+        file = FOLDER / ("countersign.cdx.json" if image == "all" else f"countersign-{image}.cdx.json")
+        file.write_text(bill(image), encoding="utf-8")
         print(file.relative_to(ROOT))

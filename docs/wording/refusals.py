@@ -497,7 +497,7 @@ class Code:
 
 
 @cache
-def told() -> tuple[Refusal, ...]:
+def all_refusals() -> tuple[Refusal, ...]:
     """Return every sentence of ``contracts`` and ``services``; they are read once in a process."""
     gc.disable()  # trees of 700 modules hold no garbage, and looking through them takes as long as making them
     try:
@@ -624,5 +624,5 @@ def _distinct(refusals: set[Refusal]) -> list[Refusal]:
 
 
 if __name__ == "__main__":
-    for refusal in told():
+    for refusal in all_refusals():
         print(f"{refusal.module}:{refusal.line}", refusal.code, refusal.told_by, refusal.field, refusal.text, sep="\t")  # noqa: T201

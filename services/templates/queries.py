@@ -291,8 +291,8 @@ def require_free(session: Session, external_id: str, but: int | None = None) -> 
     """Raises ServiceError("invalid") when another template has this key."""
     statement = sa.select(_columns.id).where(_columns.external_id == external_id, _columns.id != (but or 0))
     if session.scalar(statement) is not None:
-        raise taken()
+        raise external_id_taken()
 
 
-def taken() -> ServiceError:
+def external_id_taken() -> ServiceError:
     return invalid("external_id belongs to another template", "external_id", "belongs to another template")

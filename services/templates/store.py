@@ -167,8 +167,8 @@ def announced_change(
     changes = contract.changes(before, definition_of(row))
     if refuse_breaking:
         contract.refuse_breaking(changes)
-    told = [change.model_dump() for change in changes]
-    return announced(session, TEMPLATE_UPDATED, row, links, now, changes=told)
+    changes_told = [change.model_dump() for change in changes]
+    return announced(session, TEMPLATE_UPDATED, row, links, now, changes=changes_told)
 
 
 def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:

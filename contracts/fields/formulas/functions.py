@@ -65,10 +65,10 @@ def name_of(kind: Kind) -> str:
 
 def same(kinds: Kinds) -> Kind:
     """Return the kind that all have. Raises BadValue when they differ."""
-    distinct = list(dict.fromkeys(kind for kind in kinds if kind != "any"))
-    if len(distinct) > 1:
-        raise BadValue(f"has {name_of(distinct[1])} where {name_of(distinct[0])} is needed")
-    return distinct[0] if distinct else "any"
+    different_kinds = list(dict.fromkeys(kind for kind in kinds if kind != "any"))
+    if len(different_kinds) > 1:
+        raise BadValue(f"has {name_of(different_kinds[1])} where {name_of(different_kinds[0])} is needed")
+    return different_kinds[0] if different_kinds else "any"
 
 
 def _takes(gives: Kind, *parameters: Kind) -> Judge:

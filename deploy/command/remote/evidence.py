@@ -34,8 +34,8 @@ def main(arguments: list[str]) -> int:
         print(f"{to}  SHA-256 {digest}", flush=True)
         return check(to, chosen.root)
     done = subprocess.run(_command(to, chosen.root), check=False, capture_output=True, text=True)
-    told = {"file": str(to), "sha256": digest, "holds": done.returncode == 0, "report": done.stdout.splitlines()}
-    print(json.dumps(told))
+    result = {"file": str(to), "sha256": digest, "holds": done.returncode == 0, "report": done.stdout.splitlines()}
+    print(json.dumps(result))
     return done.returncode
 
 

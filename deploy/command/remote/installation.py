@@ -148,16 +148,16 @@ def _checked(answer: requests.Response, place: str) -> requests.Response:
             status, f"{place} sends to {elsewhere}; the key is not sent on. Name the right address with --url."
         )
     try:
-        said = answer.json()
+        content = answer.json()
     except ValueError:
-        said = None
+        content = None
     if status == 429 or status >= 500:
-        sentence = said["error"] if isinstance(said, dict) and "error" in said else f"status {status}"
+        sentence = content["error"] if isinstance(content, dict) and "error" in content else f"status {status}"
         raise Unreachable(f"{place}: {plain(sentence)}", _seconds(answer.headers.get("Retry-After")))
-    if not isinstance(said, dict) or not isinstance(said.get("error"), str):
+    if not isinstance(content, dict) or not isinstance(content.get("error"), str):
         raise Refused(status, f"{place} answers {status}: is it an installation of Countersign?")
-    details = [one for one in said.get("details") or [] if isinstance(one, dict)]
-    raise Refused(status, said["error"], str(said.get("code", "")), details)
+    details = [detail for detail in content.get("details") or [] if isinstance(detail, dict)]
+    raise Refused(status, content["error"], str(content.get("code", "")), details)
 
 
 def _written(answer: requests.Response, to: Path) -> str:

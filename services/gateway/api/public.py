@@ -184,7 +184,9 @@ class Reference:
             (b"cache-control", b"max-age=3600"),
             (b"etag", tag.encode()),
         ]
-        if_none_match = b",".join(value for name, value in scope["headers"] if name == b"if-none-match").decode("latin-1")
+        if_none_match = b",".join(value for name, value in scope["headers"] if name == b"if-none-match").decode(
+            "latin-1"
+        )
         if if_none_match and names(if_none_match, tag):
             headers.append((b"vary", b"Accept-Encoding"))  # a 304 passes no encoder that would say so
             await send({"type": "http.response.start", "status": 304, "headers": headers})

@@ -104,8 +104,8 @@ class Batches:
         return More(timedelta(seconds=max(pace, PAUSE if work.put_back == dealt_with else 0.0)))
 
     def _over(self) -> Outcome:
-        kept = self.kept
-        return Done(record=lambda session, row: commands.finish(session, row, kept, now()))
+        keep_for = self.kept
+        return Done(record=lambda session, row: commands.finish(session, row, keep_for, now()))
 
 
 class _Portion:
@@ -145,28 +145,28 @@ class _Portion:
         return batches.creator.from_template(
             command,
             template,
-            lambda basis, planned, prepared: batches.database.write(
-                commands.make, line.id, command, basis, planned, prepared, batches.site, now()
+            lambda basis, plan, prepared: batches.database.write(
+                commands.make, line.id, command, basis, plan, prepared, batches.site, now()
             ),
         )
 
     def _fail(self, line: BatchLineRow, error: ServiceError) -> None:
-        told = RowError(error=error.message, code=error.code, details=error.details)
-        if self._batches.database.write(commands.fail, line.id, told, now()):
+        row_error = RowError(error=error.message, code=error.code, details=error.details)
+        if self._batches.database.write(commands.fail, line.id, row_error, now()):
             ROWS.labels("failed").inc()
             log.info("batch.row_failed", batch=line.batch_id, row=line.number, code=error.code)
 
-    def _put_back(self, line: BatchLineRow, told: RowError, cause: Exception) -> None:
-        most = MOST_TRIES_UNAVAILABLE if told.code == "unavailable" else MOST_TRIES
-        unforeseen = None if told.code == "unavailable" else cause
+    def _put_back(self, line: BatchLineRow, row_error: RowError, cause: Exception) -> None:
+        most = MOST_TRIES_UNAVAILABLE if row_error.code == "unavailable" else MOST_TRIES
+        unforeseen = None if row_error.code == "unavailable" else cause
         log.warning(
             "batch.row_put_back",
             batch=line.batch_id,
             row=line.number,
-            code=told.code,
-            reason=told.error,
+            code=row_error.code,
+            reason=row_error.error,
             exc_info=unforeseen,
         )
-        self._batches.database.write(commands.put_back, line.id, told, most, now())
+        self._batches.database.write(commands.put_back, line.id, row_error, most, now())
         self.put_back += 1
         ROWS.labels("put_back").inc()

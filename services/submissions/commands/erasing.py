@@ -59,11 +59,11 @@ def erase(announcement: Announcement, why: ErasureReason) -> Erasure:
     brand_keys = [file["key"] for brand in brands for file in brand.values()]
     stated = sa.select(StatementRow.submitter_id, StatementRow.sha256).where(StatementRow.submission_id == row.id)
     proofs = [key for reference in session.execute(stated) for key in statements.keys(row.id, *reference)]
-    own = own_documents(submission.snapshot.documents)
-    documents = _nobody_elses(session, row.id, own)
+    own_files = own_documents(submission.snapshot.documents)
+    documents = _nobody_elses(session, row.id, own_files)
     keys = [
         *blobs_of(row, announcement.attachments),
-        *(file["key"] for file in own),
+        *(file["key"] for file in own_files),
         *brand_keys,
         *proofs,
     ]
@@ -140,8 +140,10 @@ def _nobody_elses(session: Session, submission_id: int, files: Iterable[dict[str
     digests = {file["sha256"] for file in files}
     rows = sa.select(OwnDocumentRow).where(OwnDocumentRow.sha256.in_(digests))
     in_order = rows.order_by(OwnDocumentRow.sha256, OwnDocumentRow.submission_id)
-    others = {row.sha256 for row in session.scalars(for_update(in_order)) if row.submission_id != submission_id}
-    return sorted(digests - others)
+    digests_of_others = {
+        row.sha256 for row in session.scalars(for_update(in_order)) if row.submission_id != submission_id
+    }
+    return sorted(digests - digests_of_others)
 
 
 def blobs_in(results: dict[str, Any]) -> list[str]:

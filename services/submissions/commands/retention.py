@@ -29,8 +29,8 @@ def erase(session: Session, submission_id: int, site: Site, due_by: datetime, no
     if submission is None or not session.scalar(sa.select(still_due)):
         return False
     row, account = submission.row, submission.snapshot.account
-    kept = retention.days(row.preferences, account)
-    why = ErasureReason(reason=erasure.RETENTION, keep_days=kept, due_at=row.erase_at)
+    keep_days = retention.days(row.preferences, account)
+    why = ErasureReason(reason=erasure.RETENTION, keep_days=keep_days, due_at=row.erase_at)
     erasing.erase(Announcement(submission, site, store.moment(submission, now)), why)
     return True
 

@@ -289,8 +289,8 @@ def _with_cookies(
 
 def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str | None:
     slug, _, mac = (token or "").partition(".")
-    right = [_resume_mac(slug, template, one) for one in each(site.link_secret)]
-    return slug if any(hmac.compare_digest(mac.encode(), one.encode()) for one in right) else None
+    right = [_resume_mac(slug, template, secret) for secret in each(site.link_secret)]
+    return slug if any(hmac.compare_digest(mac.encode(), accepted.encode()) for accepted in right) else None
 
 
 def _resume_mac(slug: str, template: TemplateSnapshot, secret: str) -> str:

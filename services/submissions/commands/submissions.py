@@ -261,9 +261,14 @@ def _decided(announcement: Announcement, decision: domain.Decision) -> None:
 
 def _with_warnings(answer: Submission, plan: Plan) -> Submission:
     """The answer to a creation says what of each submitter's values was ignored."""
-    ignored = {each.party.uuid: [dict(warning) for warning in each.warnings] for each in plan.submitters}
-    told = [each.model_copy(update={"warnings": ignored.get(each.uuid, [])}) for each in answer.submitters]
-    return answer.model_copy(update={"submitters": told})
+    ignored = {
+        planned_submitter.party.uuid: [dict(warning) for warning in planned_submitter.warnings]
+        for planned_submitter in plan.submitters
+    }
+    submitters = [
+        submitter.model_copy(update={"warnings": ignored.get(submitter.uuid, [])}) for submitter in answer.submitters
+    ]
+    return answer.model_copy(update={"submitters": submitters})
 
 
 def _with_documents(answer: Submission, composition: Composition, plan: Plan) -> Submission:

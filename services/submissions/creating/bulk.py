@@ -72,8 +72,14 @@ def with_places(command: rpc.CreateSubmissions, number: int, plan: Plan) -> Plan
         return plan
     own_keys, before = set(command.own[number]), f"submissions[{number}]."
     submitters = [
-        replace(each, warnings=[{**one, "field": _called(one["field"], own_keys, before)} for one in each.warnings])
-        for each in plan.submitters
+        replace(
+            planned_submitter,
+            warnings=[
+                {**warning, "field": _called(warning["field"], own_keys, before)}
+                for warning in planned_submitter.warnings
+            ],
+        )
+        for planned_submitter in plan.submitters
     ]
     return replace(plan, submitters=submitters)
 

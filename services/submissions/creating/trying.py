@@ -35,7 +35,7 @@ def try_out(
         telling = _Telling(problems, named, number)
         plan: Plan | None = None
         with telling.refusals():
-            plan, faults = creation.planned(command, its_basis, limits, now)
+            plan, faults = creation.plan_with_problems(command, its_basis, limits, now)
             faults.refuse()
             plans.append(with_places(number, plan))
         if plan is None:
@@ -77,7 +77,7 @@ def also_refused(
     ``basis`` None: nothing is known of its parties."""
     nothing = Composition(parties=[], fields=[], documents=[])
     try:
-        _, faults = creation.planned(command, basis or nothing, limits, now)
+        _, faults = creation.plan_with_problems(command, basis or nothing, limits, now)
     except ServiceError:
         return refused
     more = [fault for fault in faults.found if basis is not None or fault["field"] != creation.field_of(nothing)]

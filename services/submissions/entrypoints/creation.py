@@ -36,9 +36,9 @@ class Creation(Entrypoints):
         def make() -> Submission:
             refuse_impossible_ids(command, template_id="Template")
             creator = self._creator
-            found = creator.snapshot(command)
-            prepared.require_same(command, found)
-            template = creator.with_variables(command, found)
+            unfilled_template = creator.snapshot(command)
+            prepared.require_same(command, unfilled_template)
+            template = creator.with_variables(command, unfilled_template)
             return creator.from_template(command, template, self._written(command))
 
         return self._once(rpc.CREATE, command, make)
@@ -55,7 +55,7 @@ class Creation(Entrypoints):
             creator = self._creator
             with creator.staged(composition) as files:
                 plan = one_off.plan_submission(command, composition, self.context.settings, now())
-                return creator.made(files, command, composition, plan, self._written(command))
+                return creator.create_planned(files, command, composition, plan, self._written(command))
 
         return self._once(rpc.CREATE_ONE_OFF, command, make)
 
@@ -89,11 +89,11 @@ class Creation(Entrypoints):
     @handles(rpc.PREPARE)
     def prepare(self, command: rpc.CreateSubmission) -> rpc.PreparedSubmission:
         require_writer(command.actor)
-        found = self._snapshot(command)
-        template = self._tried_template(command, found)
+        unfilled_template = self._snapshot(command)
+        template = self._tried_template(command, unfilled_template)
         with self._thrown_away(template):
             settings = self.context.settings
-            return prepared.prepared(self._preparer, self._files, command, found, template, settings, now())
+            return prepared.prepared(self._preparer, self._files, command, unfilled_template, template, settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:

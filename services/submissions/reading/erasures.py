@@ -45,12 +45,12 @@ def receipt(session: Session, query: rpc.GetErasure, _site: Site, _now: datetime
 
 
 def _visible(session: Session, actor: Actor, submission_id: int) -> ErasureRow:
-    found = (
+    query = (
         sa.select(ErasureRow)
         .outerjoin(TemplateRow, TemplateRow.id == ErasureRow.template_id)
         .where(ErasureRow.submission_id == submission_id, visible_to(actor, ErasureRow))
     )
-    row: ErasureRow | None = session.scalar(found)
+    row: ErasureRow | None = session.scalar(query)
     if row is None:
         raise not_found("Erasure")
     return row

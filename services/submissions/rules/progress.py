@@ -50,7 +50,7 @@ class Party:
 
     id: int
     acts_as: ActsAs
-    told: bool = True
+    is_notified: bool = True
     by_sender: bool = False
     sent_at: datetime | None = None
     opened_at: datetime | None = None
@@ -102,7 +102,7 @@ def _asked(party: Party, confirming: bool) -> Told:
         return Told(PartyState.SENT, last.at)
     if party.sent_at is not None:
         return Told(PartyState.SENT, party.sent_at)
-    return Told(PartyState.ON_ITS_WAY if party.told else PartyState.NOT_OPENED)
+    return Told(PartyState.ON_ITS_WAY if party.is_notified else PartyState.NOT_OPENED)
 
 
 def awaited(submission: domain.Submission) -> Iterable[int]:

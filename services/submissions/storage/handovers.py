@@ -27,7 +27,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def found(session: Session, token_digest: str) -> HandoverRow:
+def row_of_token(session: Session, token_digest: str) -> HandoverRow:
     """The row of the screen with this token. Raises ServiceError("not_found")."""
     row = session.scalar(_BY_TOKEN, {"digest": token_digest}, execution_options={"populate_existing": True})
     if row is None:
@@ -69,8 +69,8 @@ def end_offers(session: Session, party: SubmitterRow, now: datetime) -> None:
 
 def end_visits(session: Session, party: SubmitterRow, now: datetime) -> None:
     """No device shows the form of this party any more."""
-    taken = sa.update(HandoverRow).where(HandoverRow.to_id == party.id, HandoverRow.taken_at.is_not(None))
-    session.execute(taken.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
+    statement = sa.update(HandoverRow).where(HandoverRow.to_id == party.id, HandoverRow.taken_at.is_not(None))
+    session.execute(statement.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
 
 
 def forget(session: Session, now: datetime) -> None:

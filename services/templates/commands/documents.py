@@ -61,7 +61,7 @@ def merge(session: Session, command: rpc.MergeTemplates, links: LinkMaker, limit
         like = rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=command.shared_link)
         row = store.inserted(session, like, merger.name, merger.external_id, merger.definition, now, folder=folder)
         if row is None:
-            raise queries.taken()
+            raise queries.external_id_taken()
         row.preferences = merger.first.preferences
         store.put_documents(row, merger.documents, merger.report)
         session.flush()
@@ -134,7 +134,7 @@ def plan_exchange(
         if (successor := coming.get(i)) is not None:
             named = successor.stored.model_copy(update={"name": _name(command.documents[i], successor, target)})
             new[target.uuid] = named
-            if not (successor.fields.found or successor.fields.explicit):
+            if not (successor.fields.tag_fields or successor.fields.explicit):
                 successors[target.uuid] = Paper(named.uuid, named.name, named.pages)
     remaining = [
         new.get(document.uuid, document)
@@ -187,12 +187,14 @@ def change(
     def decide() -> Template:
         before = store.definition_of(row)
         store.write(row, exchange.definition)
-        kept = {document.uuid for document in row.documents}
+        uuids_before = {document.uuid for document in row.documents}
         store.put_documents(row, exchange.documents, report_after(row, exchange))
         store.touch(row, now)
         session.flush()
-        came = [document for document in exchange.documents if document.uuid not in kept]
-        test_mode.record_files(session, row, [file.key for each in came for file in (each.file, each.original)])
+        added = [document for document in exchange.documents if document.uuid not in uuids_before]
+        test_mode.record_files(
+            session, row, [file.key for document in added for file in (document.file, document.original)]
+        )
         return store.announced_change(session, row, before, command.refuse_breaking, links, now)
 
     return once(session, rpc.CHANGE_DOCUMENTS, command.request_id, decide)

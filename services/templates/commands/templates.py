@@ -138,7 +138,7 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
             folder=folder,
         )
         if copy is None:
-            raise queries.taken()
+            raise queries.external_id_taken()
         copy.preferences = source.preferences
         documents = [
             document.model_copy(update={"uuid": fresh[document.uuid]}) for document in renamed(command, source)
@@ -278,4 +278,4 @@ def _flush(session: Session) -> None:
     try:
         session.flush()
     except IntegrityError as error:
-        raise queries.taken() from error
+        raise queries.external_id_taken() from error

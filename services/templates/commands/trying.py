@@ -56,8 +56,8 @@ def create(
     definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
-    told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
-    definition = replace(definition, problems=told)
+    problems_told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
+    definition = replace(definition, problems=problems_told)
     result = _told(name, definition, [prepared.stored for prepared in ready], report)
     if pictures is None:
         return result
@@ -100,8 +100,8 @@ def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -
     require_owner(command.actor, row)
     report = document_commands.report_after(row, exchange)
     definition = exchange.definition
-    told = [*definition.problems, *_breaking(command, store.definition_of(row), definition)]
-    return _told(row.name, replace(definition, problems=told), exchange.documents, report)
+    problems_told = [*definition.problems, *_breaking(command, store.definition_of(row), definition)]
+    return _told(row.name, replace(definition, problems=problems_told), exchange.documents, report)
 
 
 def _breaking(

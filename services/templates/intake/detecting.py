@@ -29,18 +29,18 @@ class Detector:
 
     def of_template(self, snapshot: TemplateSnapshot) -> Detection:
         """Return what could be filled in on the documents and has no field yet."""
-        taken = {detected.key_of(field.name, field.role) for field in snapshot.fields}
+        keys_in_use = {detected.key_of(field.name, field.role) for field in snapshot.fields}
         fields: list[DetectedField] = []
         documents, report = [], []
         for document in snapshot.documents:
-            proposals, told = self._of_document(snapshot, document)
-            found = detected.named(detected.on_document(proposals, document.uuid), taken)
-            fields += found
-            report += told
+            proposals, notices = self._of_document(snapshot, document)
+            named_fields = detected.named(detected.on_document(proposals, document.uuid), keys_in_use)
+            fields += named_fields
+            report += notices
             owner = FieldsOf("templates", snapshot.id, document.uuid)
             pictures = [
                 PagePicture(page=page, url=self.links.to_detected(document.file, document.name, owner, page))
-                for page in _pages(found)
+                for page in _pages(named_fields)
             ]
             documents.append(DetectionDocument(uuid=document.uuid, name=document.name, pictures=pictures))
         return Detection(fields=fields, documents=documents, report=report)

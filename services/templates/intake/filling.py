@@ -72,7 +72,7 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
             part=document.name,
             pages=document.pages,
             explicit=(),
-            found=writings[document.uuid].of_template(rendered[document.uuid].fields),
+            tag_fields=writings[document.uuid].of_template(rendered[document.uuid].fields),
         )
         for document in documents
         if document.uuid in rendered

@@ -45,7 +45,7 @@ class DocumentFields:
     part: str
     pages: list[PageSize]
     explicit: Sequence[FieldInput] = ()
-    found: Sequence[TagField] = ()
+    tag_fields: Sequence[TagField] = ()
     conditions: Sequence[Condition] = ()
 
 
@@ -114,7 +114,7 @@ def _defined(
     trial: bool,
 ) -> Definition:
     explicit = [field_input for document in documents for field_input in document.explicit]
-    tags = [tag for document in documents for tag in document.found]
+    tags = [tag for document in documents for tag in document.tag_fields]
     check_size("documents", [*present, *explicit, *tags], limits)
     problems = Problems()
     for document in documents:
@@ -130,7 +130,7 @@ def _defined(
         for i, field_input in enumerate(document.explicit):
             fields.add_explicit(field_input, f"{document.path}.fields[{i}]", place_of, document.uuid)
     for document in documents:
-        for tag in document.found:
+        for tag in document.tag_fields:
             fields.add_found(
                 tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
             )

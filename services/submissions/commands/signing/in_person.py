@@ -68,7 +68,7 @@ def hand(session: Session, command: rpc.HandDevice, site: Site, now: datetime) -
 
 def look(session: Session, query: rpc.FindHandover, now: datetime) -> rpc.Handover:
     """What the screen between says. Only reads."""
-    row = handovers.found(session, query.token_digest)
+    row = handovers.row_of_token(session, query.token_digest)
     return _screen(store.of_id(session, row.submission_id), row, query.device_digest, now)
 
 
@@ -92,8 +92,8 @@ def take(session: Session, command: rpc.TakeDevice, now: datetime) -> rpc.Handov
         handovers.end_visits(session, giver, now)
         row.taken_at, row.link_digest = now, command.link_digest
         agent = addresses.name((command.user_agent or "")[:250])
-        said = {"ip": (command.ip or "")[:64] or None, "user_agent": agent}
-        data: dict[str, Any] = {"named": trail.party(taker), **said}
+        visit_data = {"ip": (command.ip or "")[:64] or None, "user_agent": agent}
+        data: dict[str, Any] = {"named": trail.party(taker), **visit_data}
         trail.append(submission, [trail.Line(trail.HAND_DEVICE, giver.id, data)], at)
         return _told(submission, taker).model_copy(update={"shown_until": handing.shown_until(now, None)})
 
@@ -103,10 +103,10 @@ def take(session: Session, command: rpc.TakeDevice, now: datetime) -> rpc.Handov
 
 
 def _locked(session: Session, token_digest: str) -> tuple[store.LoadedSubmission, HandoverRow]:
-    submission = store.lock(session, handovers.found(session, token_digest).submission_id)
+    submission = store.lock(session, handovers.row_of_token(session, token_digest).submission_id)
     if submission is None:  # erased while one waited for the lock
         raise not_found("Link")
-    return submission, handovers.found(session, token_digest)
+    return submission, handovers.row_of_token(session, token_digest)
 
 
 def _is_open(submission: store.LoadedSubmission, row: HandoverRow, device: str | None, now: datetime) -> bool:

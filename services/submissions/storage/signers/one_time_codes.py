@@ -118,7 +118,11 @@ def of_number(submitter: Any, phone: str) -> Challenge:
 
 def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: str) -> set[str]:
     """Those of the numbers for which this submitter has passed a code."""
-    digests = {address_digest(one, of_number(submitter, phone)): phone for phone in phones for one in each(secret)}
+    digests = {
+        address_digest(accepted_secret, of_number(submitter, phone)): phone
+        for phone in phones
+        for accepted_secret in each(secret)
+    }
     if not digests:
         return set()
     passed = sa.select(CodeRow.address_digest).where(
@@ -276,9 +280,9 @@ def _newest(session: Session, challenge: Challenge, *, lock: bool = False) -> Co
 
 def _issued_with(row: CodeRow | None, challenge: Challenge, secret: str) -> str | None:
     """Return the secret with which this code was issued for the challenge's address; None where it is for another one."""
-    for one in each(secret) if row is not None else ():
-        if row is not None and hmac.compare_digest(row.address_digest, address_digest(one, challenge)):
-            return one
+    for accepted_secret in each(secret) if row is not None else ():
+        if row is not None and hmac.compare_digest(row.address_digest, address_digest(accepted_secret, challenge)):
+            return accepted_secret
     return None
 
 
@@ -298,10 +302,10 @@ def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> boo
         payload = raw[_PROOF_MAC:].decode()
     except ValueError:
         return False
-    for one in each(secret):
-        if hmac.compare_digest(raw[:_PROOF_MAC], mac(one, "code-proof", payload)[:_PROOF_MAC]):
+    for accepted_secret in each(secret):
+        if hmac.compare_digest(raw[:_PROOF_MAC], mac(accepted_secret, "code-proof", payload)[:_PROOF_MAC]):
             subject, method, address, until = json.loads(payload)
             # Also the subject and the address are no secrets by now: they were signed.
-            wanted = (challenge.subject, challenge.method, address_digest(one, challenge))
-            return (subject, method, address) == wanted and bool(now.timestamp() < until)
+            expected = (challenge.subject, challenge.method, address_digest(accepted_secret, challenge))
+            return (subject, method, address) == expected and bool(now.timestamp() < until)
     return False
