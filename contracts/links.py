@@ -126,8 +126,8 @@ def read(secret: str, token: str, holder: str = "") -> FileLink:
 
 
 def _signed_for_key_after(secret: str, payload: bytes, mac: bytes, holder: str) -> bool:
-    """Whether the link is good with a key when its time is over: its signature says so, so that a version which does not know
-    such links takes them for none. Raises BadLink when it was signed for neither."""
+    """Return whether the link is good with a key when its time is over: its signature says so, so that a version which does
+    not know such links takes them for none. Raises BadLink when it was signed for neither."""
     for key_after in (False, True):
         purpose = _purpose(holder, key_after=key_after)
         if any(hmac.compare_digest(mac, _mac(one, purpose, payload)) for one in each(secret)):

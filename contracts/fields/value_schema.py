@@ -59,7 +59,7 @@ def _closed(properties: Schema) -> Schema:
 
 
 def _annotations(field: FieldDefinition) -> Schema:
-    """What a reader, or a form that is made of the schema, wants to know beside the rules."""
+    """Return what a reader, or a form that is made of the schema, wants to know beside the rules."""
     annotations = {"title": field.title, "description": field.description, "default": field.default_value}
     return {key: value for key, value in annotations.items() if not is_empty(value)} | {"x-type": field.type.value}
 

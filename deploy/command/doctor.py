@@ -116,7 +116,7 @@ def _tried(name: str, settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _together(read: Mapping[str, ServiceSettings]) -> Iterator[tuple[str, Finding]]:
-    """What is wrong between settings that are each right."""
+    """Yield what is wrong between settings that are each right."""
     databases: dict[str, list[str]] = {}
     for name, settings in read.items():
         databases.setdefault(_place(settings.database_url), []).append(name)
@@ -150,7 +150,8 @@ def _of_gateway(settings: GatewaySettings) -> Iterator[Finding]:
 
 
 def _certificate_at(base_url: str) -> str:
-    """How long the certificate is in force that people meet. Who asks from inside may not reach it, which is no fault."""
+    """Find out how long the certificate is in force that people meet. Who asks from inside may not reach it, which is no
+    fault."""
     parts = urlsplit(base_url)
     if parts.scheme != "https" or not parts.hostname:
         return ""

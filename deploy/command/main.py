@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _has_services() -> bool:
-    """Whether the services' packages are installed; else it is said how."""
+    """Return whether the services' packages are installed; where they are not, say how to install them."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         print(
@@ -130,7 +130,8 @@ def _demo(arguments: list[str]) -> int:
 
 
 def _may_be_used(folder: Path) -> bool:
-    """Whether a suite is kept in this folder, or nothing is: called in the root of a system, it would be the system's own."""
+    """Return whether a suite is kept in this folder, or nothing is: called in the root of a system, it would be the
+    system's own."""
     if not folder.exists() or (folder / "secrets").is_dir() or {path.name for path in folder.iterdir()} <= {"demo"}:
         return True
     print(

@@ -65,7 +65,7 @@ def _account(unknown: dict[str, str]) -> str | None:
 
 
 def _asked(name: str, unknown: dict[str, str], ask: Any) -> Any:
-    """What ``ask`` finds in the database of a service; None, and it is in ``unknown`` why, when that cannot be asked."""
+    """Return what ``ask`` finds in the database of a service; None, and it is in ``unknown`` why, when that cannot be asked."""
     settings = process.settings_or_faults(name)
     if not isinstance(settings, ServiceSettings):
         unknown[name] = f"its settings are not complete: {'; '.join(settings)}"

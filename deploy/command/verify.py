@@ -52,7 +52,7 @@ def verified(data: bytes, anchors: list[bytes]) -> Verification:
 
 
 def own_anchors() -> list[bytes]:
-    """What this installation trusts (DER): the root of its own seal, where that can be read without its key, and
+    """Return what this installation trusts (DER): the root of its own seal, where that can be read without its key, and
     TRUST_ANCHORS_DIR. Nothing where rendering has no settings here."""
     settings = process.settings_or_faults("rendering")
     if not isinstance(settings, Settings):

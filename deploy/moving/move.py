@@ -139,7 +139,7 @@ def is_moved(source: Source, target: Target) -> bool:
 
 
 def _must_be_known(opened: Opened, tables: Sequence[Table]) -> None:
-    """What this version does not know would stay behind."""
+    """Refuse what this version does not know: it would stay behind."""
     expected = {table.name: {column.name for column in table.columns} for table in tables}
     there = opened.layout()
     if strange := sorted(there.keys() - expected.keys()):

@@ -73,7 +73,7 @@ def rate(metric: str, by: str, matching: str = "") -> str:
 
 
 def quantile(share: float, histogram: str, by: str = "") -> str:
-    """What that share of the observations was below."""
+    """Return what that share of the observations was below."""
     labels = f"le, {by}" if by else "le"
     return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', labels)})"
 

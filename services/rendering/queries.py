@@ -43,14 +43,15 @@ def result_and_marks(
 
 
 def marks(session: Session, sources: Collection[str]) -> dict[str, datetime]:
-    """When what was made of each of these (SHA-256) was to be forgotten last, of those of which that is a short time ago."""
+    """Return when what was made of each of these documents (SHA-256) was last to be forgotten; only of those for which that
+    was a short time ago."""
     names = [mark_of(sha256) for sha256 in sources]
     noted = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
     return {row.event_id: row.at for row in session.execute(noted)} if names else {}
 
 
 def mark_of(sha256: str) -> str:
-    """What stands for a document in a mark: who reads the table learns no digest that a document has."""
+    """Return what stands for a document in a mark: who reads the table learns no digest that a document has."""
     return hashlib.sha256(sha256.encode()).hexdigest()
 
 

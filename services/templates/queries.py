@@ -250,7 +250,7 @@ def is_of_test(session: Session, actor: Actor, external_id: str) -> bool:
 
 
 def take_from_test(session: Session, actor: Actor, external_id: str) -> None:
-    """What is done with a live key goes before: a test template that has the key which a live one is to have loses it."""
+    """Take the key from a test template when a live one is to have it: what is done with a live key goes before."""
     if not actor.test:
         held = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
         session.execute(held.values(external_id=None))

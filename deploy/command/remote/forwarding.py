@@ -165,7 +165,7 @@ def header_of(text: str) -> tuple[str, str]:
 def beginning(
     text: str, now: datetime, local: Callable[[datetime], datetime] = datetime.astimezone
 ) -> int | datetime | None:
-    """What FROM of ``--replay`` means: the cursor before a sequence, a moment, or None for the end of the log (``now``).
+    """Return what FROM of ``--replay`` means: the cursor before a sequence, a moment, or None for the end of the log (``now``).
 
     A moment without a zone is the machine's local time, which ``local`` knows. Raises ValueError.
     """

@@ -185,7 +185,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _reason(error: Exception) -> str:
-    """What lies at the bottom of a library's error, without what it wraps around it."""
+    """Return what lies at the bottom of a library's error, without what it wraps around it."""
     cause: BaseException = error
     while (deeper := getattr(cause, "reason", None)) or (deeper := next(iter(cause.args), None)):
         if not isinstance(deeper, BaseException):

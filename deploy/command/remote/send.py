@@ -111,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def request_of(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """What kind of submission the command line names, and the body of the request. Raises Misused, and OSError for a file."""
+    """Return what kind of submission the command line names, and the body of the request. Raises Misused, and OSError for a
+    file."""
     body: dict[str, Any] = json_object(chosen.request) if chosen.request is not None else {}
     body["submitters"] = chosen.parties
     body |= {key: value for key in ("name", "order") if (value := getattr(chosen, key)) is not None}

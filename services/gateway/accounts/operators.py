@@ -154,7 +154,7 @@ class Operators:
         )
 
     def acts(self) -> Sequence[Act]:
-        """What was done last, the newest first."""
+        """List what operators did last, the newest first."""
         return self._database.read(_acts)
 
 
@@ -181,7 +181,7 @@ def _any_key(session: Session) -> bool:
 
 
 def _operator(session: Session, key_hash: str, moment: datetime) -> Operator | str:
-    """Whose key it is; or why it opens nothing here."""
+    """Return whose key it is, or why it opens nothing here."""
     known_key = queries.known_key(session, key_hash)
     if known_key is None:
         return _NOBODYS

@@ -206,8 +206,8 @@ def _doubt(signature: VerifiedSignature) -> Notice:
 
 @contextmanager
 def _trouble(prefix: str) -> Iterator[None]:
-    """What goes wrong with a stranger's file on the way is the file's fault, and is said in one sentence. The file's sender
-    knows nothing of the field that is tried."""
+    """Turn what goes wrong with a stranger's file on the way, which is the file's fault, into one sentence. The file's
+    sender knows nothing of the field that is tried."""
     try:
         yield
     except FieldRefused as error:

@@ -72,7 +72,7 @@ def compare_with(signed: Signed, blobs: BlobStore, request: SealRequest, job_id:
 
 
 def signed(session: Session, request: SealRequest) -> Signed:
-    """What the order is compared with."""
+    """Read what the order is compared with."""
     signers = [
         SignedElsewhere(row.submitter_id, row.stated) for row in confirmations.of_ids(session, request.confirmations)
     ]

@@ -392,7 +392,7 @@ class _Attempt:
             )
 
     def _place(self, assurance: Assurance) -> Place:
-        """What the signatures say, for which a place is kept: of a test, that it is one."""
+        """Return what the signatures will say, for which a place is kept: of a test, that it is one."""
         place = self._sealer.place(assurance, now())
         if not self._request.test:
             return place

@@ -62,7 +62,7 @@ def as_json(signatory: Signatory) -> dict[str, Any]:
 
 
 def read(data: Mapping[str, Any]) -> Signatory:
-    """The signatory that ``kept`` has made JSON of."""
+    """The signatory that ``as_json`` has made JSON of."""
     return Signatory(
         chain=[b64decode(encoded) for encoded in data["chain"]],
         name=data["name"],

@@ -70,7 +70,7 @@ def job(session: Session, job_id: int) -> CertsignJob | None:
 
 
 def begun(session: Session, row: CertsignJob) -> Begun:
-    """What an attempt of the row begins with."""
+    """Read what an attempt of the row begins with."""
     return Begun(session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id))
 
 

@@ -16,7 +16,7 @@ from services.submissions.storage.access import visible_to
 
 
 def state(session: Session, query: rpc.GetErasure, site: Site, _now: datetime) -> rpc.ErasureState:
-    """What is gone, what is waited for, and the receipt once it is signed."""
+    """Return what is gone, what is waited for, and the receipt once it is signed."""
     row = _visible(session, query.actor, query.id)
     signed = row.receipt if row.signature is not None else None
     url = site.erasure_receipt(row.submission_id) if signed is not None else None

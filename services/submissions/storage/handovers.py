@@ -55,14 +55,14 @@ def of_slug(session: Session, slug: str) -> HandoverRow | None:
 
 
 def handed_by(session: Session, slug: str, parties: Mapping[int, SubmitterRow]) -> str | None:
-    """Who handed over the device with this slug, by name, else by role; None of a party's own slug."""
+    """Name who handed over the device with this slug, by name, else by role; None of a party's own slug."""
     row = of_slug(session, slug)
     giver = parties.get(row.from_id) if row is not None else None
     return (giver.name or giver.role) if giver is not None else None
 
 
 def end_offers(session: Session, party: SubmitterRow, now: datetime) -> None:
-    """What this party has offered and nobody has taken is good for nothing any more."""
+    """End what this party has offered and nobody has taken."""
     offered = sa.update(HandoverRow).where(HandoverRow.from_id == party.id, HandoverRow.taken_at.is_(None))
     session.execute(offered.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
 

@@ -89,7 +89,7 @@ def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
 
 
 def _limit(row: RateRow, rate: Rate, now: datetime) -> tuple[int, timedelta]:
-    """How often in which time, of the limit that keeps somebody waiting for longest."""
+    """Return how often in which time, of the limit that keeps somebody waiting for longest."""
     paused = timedelta(0) if row.last_at is None else _left(row.last_at, rate.pause, now)
     is_used_up = row.count >= rate.most and _left(row.began_at, rate.within, now) >= paused
     return (rate.most, rate.within) if is_used_up else (1, rate.pause)

@@ -511,7 +511,7 @@ def _next_party(opened: Opened, now: datetime) -> SubmitterRow | None:
 
 
 def _hand_to(opened: Opened, now: datetime) -> str | None:
-    """What the next party is called by who has completed, and may hand them the device."""
+    """Name the next party to whoever has completed and may hand them the device."""
     if opened.submitter.completed_at is None or opened.submitter.completed_by_api:
         return None
     party = _next_party(opened, now)

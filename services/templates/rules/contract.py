@@ -68,7 +68,7 @@ def _between(was: Mapping[str, Schema], is_now: Mapping[str, Schema]) -> Iterato
 
 
 def _narrowed(was: Schema, is_now: Schema) -> Iterator[str]:
-    """Why some value that ``was`` allowed is not allowed any more."""
+    """Return why some value that ``was`` allowed is not allowed any more."""
     if was.get("type") != is_now.get("type"):
         yield f"takes another kind of value: {_kind(is_now)}"
         return

@@ -89,7 +89,7 @@ def why_not(pages: Sequence[PageSize], *, has_variables: bool) -> str | None:
 
 
 def explicit_areas(fields: Iterable[FieldInput], pages: Sequence[PageSize]) -> list[Area]:
-    """Where fields of a request are, as fractions of the page; those that are off it are judged later."""
+    """Return where fields of a request are, as fractions of the page; those that are off it are judged later."""
     return [
         placed
         for field in fields

@@ -23,7 +23,7 @@ FIRST = "First key"
 
 
 def rights(row: ApiKeyRow) -> Rights:
-    """What the key of a row may do."""
+    """Return what the key of a row may do."""
     return WHOLE if is_first(row) else read_stored(row.scopes, row.expires_at, row.folders)
 
 

@@ -150,7 +150,7 @@ def id_of(key_hash: str) -> str:
 
 
 def no_key() -> SealedKey:
-    """What is stored of a user who has no first key: no key has such a hash, and nobody else has this one."""
+    """Return what is stored of a user who has no first key: no key has such a hash, and nobody else has this one."""
     return SealedKey(_NONE + secrets.token_hex(32), secrets.token_bytes(_NONCE + 16))
 
 

@@ -64,7 +64,7 @@ async def remove_unsent(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def _unsent(context: GatewayContext, exchange: Exchange, email: str, *, first: bool) -> dict[str, Any]:
-    """What names them and was not sent, on the first page."""
+    """Return what names the person and was not sent; on the first page only."""
     if not first:
         return {"batch_rows": [], "prepared": []}
     test = actor(exchange).test

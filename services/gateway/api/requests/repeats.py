@@ -85,7 +85,8 @@ async def once(
 
 
 def _asked(exchange: Exchange, content: Any) -> list[Any]:
-    """What must not differ. A key whose folders were taken away is not told what it could reach before."""
+    """Return what must not differ when a request is repeated. A key whose folders were taken away is not told what it could
+    reach before."""
     folders = exchange.key.rights.folders if exchange.key is not None else None
     return [exchange.operation, content] if folders is None else [exchange.operation, content, list(folders)]
 

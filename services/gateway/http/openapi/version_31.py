@@ -192,7 +192,7 @@ def _named(schema: str) -> dict[str, Any]:
 
 
 def _converted(node: Any) -> Any:
-    """What is no schema, with the schemas in it; examples stay as they are."""
+    """Convert the schemas within something that is none itself; examples stay as they are."""
     if isinstance(node, list):
         return [_converted(item) for item in node]
     if not isinstance(node, dict):

@@ -66,11 +66,11 @@ class View:
 
     @property
     def parked(self) -> int:
-        """How many events were given up."""
+        """Count the events that were given up."""
         return sum(queue.count for standing in self.standings.values() for queue in standing.parked)
 
     def count(self, state: str) -> int:
-        """How many rows are stuck in this state."""
+        """Count the rows that are stuck in this state."""
         return sum(work.stuck.count for work in self.stuck if work.stuck.state == state)
 
 
@@ -140,7 +140,7 @@ def shown(reason: str) -> str:
 
 
 def _stuck(standings: Mapping[str, Standing]) -> list[StuckWork]:
-    """What is given up first, then what fails, what nobody does, and what waits."""
+    """List what is given up first, then what fails, what nobody does, and what waits."""
     stuck_work = [StuckWork(name, stuck) for name, standing in standings.items() for stuck in standing.stuck]
     return sorted(stuck_work, key=lambda line: _ORDER.get(line.stuck.state, len(_ORDER)))
 

@@ -49,7 +49,7 @@ class Order:
 
     @property
     def subject(self) -> str:
-        """What it is done to, in words."""
+        """Name in words what the act is done to."""
         return words.subject(self.service, self.work, self.key or "(all)")
 
 
@@ -247,7 +247,7 @@ def _to(context: PagesContext, path: str) -> flask.Response:
 
 
 def age(since: datetime, moment: datetime) -> str:
-    """How long it is: in the two largest units that say it.
+    """Write a span of time in the two largest units that say it.
 
     >>> age(datetime(2026, 11, 28, 1, tzinfo=UTC), datetime(2026, 11, 30, 4, 30, tzinfo=UTC))
     '2 d 3 h'

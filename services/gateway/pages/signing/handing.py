@@ -109,7 +109,7 @@ def _slug(token: str, device: str) -> str:
 
 
 def _device() -> str:
-    """What this browser got when the device was handed over. A browser that has it not has no right to anything here."""
+    """Return what this browser got when the device was handed over. A browser without it has no right to anything here."""
     device = flask.request.cookies.get(_DEVICE)
     if not device:
         raise not_found("Link")

@@ -80,8 +80,8 @@ def _on_rule(rule: Rule, around: Surroundings, language: str, *, is_wide: bool) 
 
 
 def _doubt(label: Label, rule: Rule, room: float, language: str) -> float:
-    """How much less sure a line is: where the letters before it do not stand on it, where what they say tells nothing, where
-    nobody could write above it."""
+    """Return how much less sure a line is: where the letters before it do not stand on it, where what they say tells
+    nothing, where nobody could write above it."""
     if label.side != "after":
         return 0.25 if room < _LOWEST - 1 else 0.0
     if label.phrase.box.bottom - rule.at > _OFF_LINE:

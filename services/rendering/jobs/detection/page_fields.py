@@ -123,7 +123,7 @@ def _for_office(field: Candidate, offices: Sequence[Phrase]) -> Candidate:
 
 
 def _width(phrases: Sequence[Phrase], page: float) -> float:
-    """How wide the text of a page is, where there is enough of it to tell."""
+    """Return how wide the text of a page is, where there is enough of it to tell."""
     lefts, rights = [phrase.box.left for phrase in phrases], [phrase.box.right for phrase in phrases]
     return max(max(rights, default=0.0) - min(lefts, default=0.0), _TEXT * page)
 

@@ -95,8 +95,8 @@ def _is_in_margin(box: Rectangle, marks: PageMarks) -> bool:
 
 
 def _roles(candidates: Sequence[CandidateOnPage], pages: dict[int, PageFields]) -> list[str | None]:
-    """Who fills in each place: by the party that its label names, or that is named below or above it in its column; for
-    signatures side by side of nobody's, by the column."""
+    """Return who fills in each place: by the party that its label names, or that is named below or above it in its column;
+    for signatures side by side of nobody's, by the column."""
     named = {number: _named(page.text.phrases) for number, page in pages.items()}
     parties = [_party(candidate, named[candidate.page]) for candidate in candidates]
     written: dict[str, set[str]] = defaultdict(set)

@@ -137,7 +137,7 @@ class Surroundings:
         return label
 
     def room_above(self, start: float, end: float, at: float, most: float) -> float:
-        """How high the blank is above a line."""
+        """Return how high the blank is above a line."""
         bottoms = [
             phrase.box.bottom - at
             for phrase in self.between(at + 2, at + most)

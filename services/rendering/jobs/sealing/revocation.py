@@ -58,7 +58,7 @@ def proven(certificate: asn1_x509.Certificate, crls: Iterable[bytes], ocsps: Ite
 def revoked_since(
     certificate: bytes, certificates_known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
 ) -> datetime | None:
-    """When, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
+    """Return when, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
     serial = x509.load_der_x509_certificate(certificate).serial_number
     issuers = [x509.load_der_x509_certificate(data) for data in certificates_known]
     for data in crls:

@@ -67,7 +67,7 @@ def hand(session: Session, command: rpc.HandDevice, site: Site, now: datetime) -
 
 
 def look(session: Session, query: rpc.FindHandover, now: datetime) -> rpc.Handover:
-    """What the screen between says. Only reads."""
+    """Return what the screen between two parties says. Only reads."""
     row = handovers.row_of_token(session, query.token_digest)
     return _screen(store.of_id(session, row.submission_id), row, query.device_digest, now)
 
@@ -110,7 +110,7 @@ def _locked(session: Session, token_digest: str) -> tuple[store.LoadedSubmission
 
 
 def _is_open(submission: store.LoadedSubmission, row: HandoverRow, device: str | None, now: datetime) -> bool:
-    """Whether this browser may still give the device to the party that it was meant for."""
+    """Return whether this browser may still give the device to the party that it was meant for."""
     if row.device_digest != device or row.taken_at is not None or row.ended_at is not None or now >= row.expires_at:
         return False
     if handovers.digest(submission.submitter(row.to_id).slug) != row.slug_digest:

@@ -39,7 +39,7 @@ def may_return(preferences: Mapping[str, Any], account: Mapping[str, Any], confi
 
 
 def in_person(preferences: Mapping[str, Any]) -> bool:
-    """Whether parties sign in person, on a device that they hand from one to the next. No account says so for all."""
+    """Return whether parties sign in person, on a device that they hand from one to the next. No account says so for all."""
     return bool(preferences.get(IN_PERSON))
 
 

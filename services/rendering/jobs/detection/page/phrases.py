@@ -142,7 +142,7 @@ def _pieces(row: Sequence[Letter]) -> list[_Piece]:
 
 
 def _leader_end(row: Sequence[Letter], place: int) -> int:
-    """Where the leader that begins there ends; 0 when none does."""
+    """Return where the leader that begins there ends; 0 when none does."""
     first = row[place]
     family = _UNDERLINE if first.text in _UNDERLINE else _DOT if first.text in _DOT else ""
     if not family:

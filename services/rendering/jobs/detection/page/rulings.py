@@ -181,8 +181,8 @@ def _add_fill(box: Rectangle, lightness: float, fills: list[Fill], level: list[R
 
 
 def _without_borders(fills: Sequence[Fill], level: list[Rule], upright: list[Rule]) -> list[Fill]:
-    """What is left of the fills when those are rules that are borders: a rectangle and the same one without a thin edge,
-    painted as one area with a hole."""
+    """Return what is left of the fills when those that are borders are taken for rules: a rectangle and the same one
+    without a thin edge, painted as one area with a hole."""
     left: list[Fill] = []
     for fill in fills[:MOST_RULES]:
         last = left[-1] if left else None
