@@ -88,7 +88,7 @@ def findings(names: Sequence[str]) -> Iterator[tuple[str, Finding]]:
             yield name, _of_settings(*fault.split(": ", 1))
     yield from _together(read)
     for name, settings in read.items():
-        yield from ((name, finding) for finding in _tried(name, settings))
+        yield from ((name, finding) for finding in _findings_of_trials(name, settings))
 
 
 def _of_settings(setting: str, words: str) -> Finding:
@@ -98,7 +98,7 @@ def _of_settings(setting: str, words: str) -> Finding:
     return Finding(True, setting, words, "see contracts/README.md, or that of the service, for what it must be")
 
 
-def _tried(name: str, settings: ServiceSettings) -> Iterator[Finding]:
+def _findings_of_trials(name: str, settings: ServiceSettings) -> Iterator[Finding]:
     failed: set[str] = set()
     trials = checking.trials(name, settings)
     if isinstance(settings, GatewaySettings):

@@ -52,7 +52,7 @@ def look(*, as_json: bool) -> int:
 
 
 def _of_service(name: str, unknown: dict[str, str]) -> list[StoredFiles]:
-    return _asked(name, unknown, lambda database, _settings: _COUNT[name](database, now())) or []
+    return _ask_database(name, unknown, lambda database, _settings: _COUNT[name](database, now())) or []
 
 
 def _account(unknown: dict[str, str]) -> str | None:
@@ -60,11 +60,11 @@ def _account(unknown: dict[str, str]) -> str | None:
         assert isinstance(settings, Settings)
         return str(database.read(queries.account, settings.account_defaults()).name)
 
-    account_name = _asked("gateway", unknown, name_of)
+    account_name = _ask_database("gateway", unknown, name_of)
     return None if account_name is None else str(account_name)
 
 
-def _asked(name: str, unknown: dict[str, str], ask: Any) -> Any:
+def _ask_database(name: str, unknown: dict[str, str], ask: Any) -> Any:
     """Return what ``ask`` finds in the database of a service; None, and it is in ``unknown`` why, when that cannot be asked."""
     settings = process.settings_or_faults(name)
     if not isinstance(settings, ServiceSettings):

@@ -36,7 +36,7 @@ def look_at(path: Path, root: Path | None) -> int:
         verification = verified(path.read_bytes(), anchors)
     except (OSError, ValueError, ServiceError, JobFailed, certificates.UnusableCertificate) as error:
         return _unreadable(path, error.message if isinstance(error, ServiceError) else str(error))
-    for line in _told(verification):
+    for line in _lines(verification):
         print(line)
     holds = verification.checksum_status == "valid" and all(
         signature.trust == "trusted" for signature in verification.signatures
@@ -79,7 +79,7 @@ def _certificates(path: Path) -> list[bytes]:
     return [certificate.public_bytes(serialization.Encoding.DER) for certificate in read]
 
 
-def _told(verification: Verification) -> Iterator[str]:
+def _lines(verification: Verification) -> Iterator[str]:
     words = {
         "valid": "The signatures hold.",
         "invalid": "It was changed after it was signed, or a signature does not hold.",

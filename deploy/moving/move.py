@@ -96,7 +96,7 @@ def examined(service: str, url: str) -> Iterator[Source]:
         _must_be_known(opened, tables)
         highest_numbers = identities.highest_numbers(opened.connection)
         faults: list[str] = []
-        counted = {table.name: _looked_through(opened, table, highest_numbers, faults) for table in tables}
+        counted = {table.name: _examine_table(opened, table, highest_numbers, faults) for table in tables}
         faults += opened.dangling()
         if faults:
             more = f"\n  and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
@@ -150,7 +150,7 @@ def _must_be_known(opened: Opened, tables: Sequence[Table]) -> None:
             raise Unsuitable(f"its table {name} is not as this version has it: {', '.join(differing)}")
 
 
-def _looked_through(opened: Opened, table: Table, highest_numbers: Mapping[str, int], faults: list[str]) -> Counted:
+def _examine_table(opened: Opened, table: Table, highest_numbers: Mapping[str, int], faults: list[str]) -> Counted:
     digest, last = Digest(table.columns), None
     for stored in opened.stored(table):
         row = []

@@ -98,7 +98,7 @@ def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
     with contextlib.ExitStack() as stack:
         held, opened = {}, {}
         for service, url in sources.items():
-            with _named(service):
+            with _naming_service(service):
                 held[service] = stack.enter_context(examined(service, url))
                 opened[service] = stack.enter_context(Target(targets[service]))
                 is_moved(held[service], opened[service])
@@ -107,7 +107,7 @@ def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
             def say(line: str, service: str = service) -> None:
                 print(f"{service}: {line}", file=sys.stderr, flush=True)
 
-            with _named(service):
+            with _naming_service(service):
                 _tell(move(source, opened[service], say=say))
     print("Everything is there, and equal. Set these, with their passwords, then start the services:")
     for service, target in targets.items():
@@ -121,7 +121,7 @@ def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _named(service: str) -> Iterator[None]:
+def _naming_service(service: str) -> Iterator[None]:
     try:
         yield
     except (Unsuitable, Different, CannotStart) as error:

@@ -66,7 +66,7 @@ class Digest:
         self.rows = 0
 
     def add(self, row: Sequence[Any]) -> None:
-        """Add a row of what ``taken`` returned."""
+        """Add a row of what ``normalised`` returned."""
         line = b",".join(canonical(column.kind, value) for column, value in zip(self._columns, row, strict=True))
         self._digest.update(b"[%b]\n" % line)
         self.rows += 1
@@ -76,7 +76,7 @@ class Digest:
 
 
 def canonical(kind: Kind, value: Any) -> bytes:
-    """Return the JSON of a value that ``taken`` returned, in the one form that a digest is made of."""
+    """Return the JSON of a value that ``normalised`` returned, in the one form that a digest is made of."""
     if value is None:
         return b"null"
     if kind == "json":

@@ -330,7 +330,7 @@ class Signing:
             raise Refused(400, "invalid_request", "PKCE with S256 is required")
         ticket = Ticket(query, time.monotonic() + seconds)
         if query.get("scope") != "service":
-            ticket.credential, ticket.digests, ticket.labels = _asked_for(query)
+            ticket.credential, ticket.digests, ticket.labels = _requested_hashes(query)
             if _kind(ticket.credential).mode != "oauth2code":
                 raise Refused(400, "invalid_request", "This credential is not authorized at a page")
             if not 0 < len(ticket.digests) <= _kind(ticket.credential).multisign:
@@ -365,7 +365,7 @@ class Signing:
 
     def approve_by_certificate(self, query: dict[str, str]) -> dict[str, str]:
         """With nobody present: who shows the client's certificate is known (`d-trust`)."""
-        credential, digests, labels = _asked_for(query)
+        credential, digests, labels = _requested_hashes(query)
         self._check_state(credential)
         code = secrets.token_urlsafe(24)
         with self._lock:
@@ -443,7 +443,7 @@ def _kind(credential: str) -> CredentialKind:
     return CREDENTIALS[credential]
 
 
-def _asked_for(query: dict[str, str]) -> tuple[str, list[bytes], list[str]]:
+def _requested_hashes(query: dict[str, str]) -> tuple[str, list[bytes], list[str]]:
     """Credential, hashes and labels of a request for approval, in either version's words."""
     try:
         if "authorization_details" in query:

@@ -41,7 +41,7 @@ def main() -> None:
     if options.answers and options.answers.exists():
         answers = json.loads(options.answers.read_text())
     else:
-        answers = _asked(options.minutes)
+        answers = _measured_answers(options.minutes)
         if options.answers:
             options.answers.write_text(json.dumps(answers))
     for file in draw(answers):
@@ -56,7 +56,7 @@ def _commit() -> str:
     return process.stdout.strip()
 
 
-def _asked(minutes: float) -> dict[str, Any]:
+def _measured_answers(minutes: float) -> dict[str, Any]:
     """Return what Prometheus answers after so many minutes of work."""
     from deploy.demo import PURCHASE_AGREEMENT, Demo
     from deploy.rabbitmq import free_port

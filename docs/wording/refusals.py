@@ -179,7 +179,7 @@ class Code:
     def _beginnings(self) -> Iterator[tuple[ast.expr, _Path]]:
         for module in self.modules.values():
             for call, within in module.calls:
-                for node, sink, place in self._told(call, module, within):
+                for node, sink, place in self._sentences_in_call(call, module, within):
                     yield node, _Path(sink, place, module, within)
             for detail, within in module.details:
                 reason, place = _of_detail(detail)
@@ -198,7 +198,7 @@ class Code:
 
     # -- what is told --
 
-    def _told(
+    def _sentences_in_call(
         self, call: ast.Call, module: Module, within: _Function | None
     ) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
         """Yield the arguments of a call that are sentences, each with how it is told and the expression of its field."""
@@ -207,7 +207,7 @@ class Code:
             yield call.args[0], _Sink("", "ValueError"), None
             return
         if within is not None and within.owner and _is_parents_init(call):
-            yield from self._told_to_parent(call, module.classes.get(within.owner))
+            yield from self._sentences_for_parent(call, module.classes.get(within.owner))
             return
         if isinstance(call.func, ast.Attribute) and call.func.attr == "add" and len(call.args) >= 2:
             receiver = call.func.value
@@ -224,15 +224,15 @@ class Code:
             if constructor is not None and self._is_a(target, _SERVICE_ERROR):
                 self._function_calls.append((call, [constructor], module, within))
             else:
-                yield from self._told_by_class(call, target)
+                yield from self._sentences_of_class(call, target)
             return
         if functions := [target] if isinstance(target, _Function) else self._by_name(call):
             self._function_calls.append((call, functions, module, within))
 
-    def _told_by_class(self, call: ast.Call, target: _Class) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
+    def _sentences_of_class(self, call: ast.Call, target: _Class) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
         constructor = target.module.functions.get(f"{target.name}.__init__")
         if target.qualified == _SERVICE_ERROR or self._is_a(target, _SERVICE_ERROR):
-            yield from _told_by_service_error(call)
+            yield from _sentence_of_service_error(call)
         elif self._is_exception(target):
             if target.name in _NO_EXCEPTIONS:
                 return
@@ -248,12 +248,12 @@ class Code:
                 if name in (_TEXTS if self._is_exception(target) else _MODEL_TEXTS):
                     yield argument, _Sink("", target.name), arguments.get("field")
 
-    def _told_to_parent(
+    def _sentences_for_parent(
         self, call: ast.Call, raised: _Class | None
     ) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
         """Yield what the ``__init__`` of an exception hands on to ``ServiceError``'s."""
         if raised is not None and self._is_a(raised, _SERVICE_ERROR):
-            yield from _told_by_service_error(call)
+            yield from _sentence_of_service_error(call)
 
     def _by_name(self, call: ast.Call) -> list[_Function]:
         """Return the functions that a method call may mean, where their name is that of few."""
@@ -276,7 +276,7 @@ class Code:
             case ast.JoinedStr():
                 yield from self._formatted(node, path)
             case ast.Name(id=name):
-                yield from self._named(name, path)
+                yield from self._follow_name(name, path)
             case ast.Attribute():
                 if isinstance(target := self._target(node, path.module, path.within), tuple):
                     yield from self._literals(target[1], path.to(target[0]))
@@ -294,7 +294,7 @@ class Code:
         if isinstance(last := node.values[-1], ast.FormattedValue):  # it ends the sentence that the rest begins
             yield from self._literals(last.value, path)
 
-    def _named(self, name: str, path: "_Path") -> Iterator[Refusal]:
+    def _follow_name(self, name: str, path: "_Path") -> Iterator[Refusal]:
         """Follow a name: what is assigned to it, the parameter that it is, the constant, the import."""
         module, within = path.module, path.within
         if within is not None:
@@ -322,7 +322,7 @@ class Code:
                 for branch in _alternatives(value):
                     yield from self._literals(_part(branch, node.slice), path)
             case ast.Call() if isinstance(at, int):
-                for function in self._called(value, path):
+                for function in self._functions_called(value, path):
                     for result in function.returned:
                         if isinstance(result, ast.Tuple | ast.Call | ast.IfExp):
                             yield from self._literals(_part(result, node.slice), path.to(function.module, function))
@@ -370,11 +370,11 @@ class Code:
             for argument in call.args[:1]:
                 yield from self._literals(argument, path)
         else:
-            for function in self._called(call, path):
+            for function in self._functions_called(call, path):
                 for value in function.returned:
                     yield from self._literals(value, path.to(function.module, function))
 
-    def _called(self, call: ast.Call, path: "_Path") -> list[_Function]:
+    def _functions_called(self, call: ast.Call, path: "_Path") -> list[_Function]:
         target = self._target(call.func, path.module, path.within)
         return [target] if isinstance(target, _Function) else [] if target else self._by_name(call)
 
@@ -550,7 +550,7 @@ def _collect(module: Module, node: ast.AST, within: _Function | None, owner: str
             _collect(module, child, within, owner)
 
 
-def _told_by_service_error(call: ast.Call) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
+def _sentence_of_service_error(call: ast.Call) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
     if len(call.args) >= 2:
         yield call.args[1], _Sink(_text(call.args[0]), "ServiceError"), None
 

@@ -546,11 +546,11 @@ def _text_json(text: TextRead) -> bytes:
     """As ``rpc.ReadText`` describes it: short, because what is 0, false or empty is left out."""
     pages = [
         {
-            **_told(page, "number", "kind", "words", "hidden", "recognised", "pictures"),
+            **_present_attributes(page, "number", "kind", "words", "hidden", "recognised", "pictures"),
             "blocks": [
                 {
-                    **_told(block, "kind", "group", "row"),
-                    "lines": [_told(line, "angle", "vertical", "wide", "words") for line in block.lines],
+                    **_present_attributes(block, "kind", "group", "row"),
+                    "lines": [_present_attributes(line, "angle", "vertical", "wide", "words") for line in block.lines],
                 }
                 for block in page.blocks
             ],
@@ -561,7 +561,7 @@ def _text_json(text: TextRead) -> bytes:
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _told(entry: object, *names: str) -> dict[str, Any]:
+def _present_attributes(entry: object, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(entry, name))}
 
 

@@ -29,7 +29,7 @@ from services.templates.rules import names
 
 def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: datetime) -> Template:
     """One template, archived or not."""
-    row, documents = _one(session, request)
+    row, documents = _row_and_documents(session, request)
     with reading(Template, row.id):
         return as_template(row, documents, links.expiring(now))
 
@@ -52,7 +52,7 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
 
 def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
     """All that a submission copies of a template."""
-    return _snapshot(*_one(session, request))
+    return _snapshot(*_row_and_documents(session, request))
 
 
 def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
@@ -122,7 +122,7 @@ _ROWS = sa.select(TemplateRow.__table__, Folder.__table__.c.name.label("folder_n
 _DOCUMENTS = sa.select(DocumentRow.__table__).order_by(DocumentRow.__table__.c.position)
 
 
-def _one(session: Session, request: rpc.GetTemplate) -> tuple[Any, Sequence[Any]]:
+def _row_and_documents(session: Session, request: rpc.GetTemplate) -> tuple[Any, Sequence[Any]]:
     """The row and its documents, or ServiceError("not_found") when it is not there for this actor."""
     if not 0 < request.id <= LARGEST_ID:
         raise not_found("Template")

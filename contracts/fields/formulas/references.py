@@ -70,7 +70,7 @@ def checked(fields: Sequence[FieldDefinition], documents: OfDocuments) -> tuple[
             if not (text := field.preferences.get(key)):
                 continue
             try:
-                formula = _looked_up(str(text), field, names, by_uuid)
+                formula = _with_uuids(str(text), field, names, by_uuid)
                 kind = evaluating.COMPUTED.get(field.type, "any") if key == FORMULA else "boolean"
                 evaluating.check_result(grammar.parse(formula), by_uuid, kind)
                 changed.setdefault(field.uuid, dict(field.preferences))[key] = formula
@@ -127,7 +127,7 @@ def _rewritten(field: FieldDefinition, name: Callable[[str], str | None]) -> Fie
     return field.model_copy(update={"preferences": {**field.preferences, **changes}}) if changes else field
 
 
-def _looked_up(text: str, field: FieldDefinition, names: "Names", by_uuid: Mapping[str, FieldDefinition]) -> str:
+def _with_uuids(text: str, field: FieldDefinition, names: "Names", by_uuid: Mapping[str, FieldDefinition]) -> str:
     def uuid_of_name(name: str) -> str:
         other = by_uuid[names.uuid_of(name, field.submitter_uuid)]
         if other.submitter_uuid != field.submitter_uuid and str(other.preferences.get("mask", "")).lower() not in (

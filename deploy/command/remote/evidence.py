@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         if chosen.root is not None and not chosen.root.is_file():
             raise Misused(f"there is no file {chosen.root}")
-        digest = options.named(chosen).fetch(f"/submissions/{chosen.id}/evidence", to)
+        digest = options.installation_of(chosen).fetch(f"/submissions/{chosen.id}/evidence", to)
     except (Misused, Refused, Unreachable, OSError) as error:
         return options.tell(error, as_json=chosen.json)
     if not chosen.json:

@@ -58,14 +58,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep in this file how far it is")
     chosen = parser.parse_args(arguments)
     try:
-        installation = options.named(chosen)
+        installation = options.installation_of(chosen)
         begin = _checked(forwarding.beginning, chosen.replay, _now()) if chosen.replay else None
         more = dict(_checked(forwarding.header_of, header) for header in chosen.header)
         if chosen.secret:
             _checked(forwarding.key_of, chosen.secret)
         forward = receiver_of(chosen.forward)
         path = chosen.state or progress.default_path(installation.url, forward, os.environ)
-        with progress.held(path, installation.url, forward) as kept_progress, Ending() as ending:
+        with progress.hold(path, installation.url, forward) as kept_progress, Ending() as ending:
             listener = Listener(
                 Feed(installation, chosen.kinds),
                 kept_progress,

@@ -30,7 +30,7 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
     return command_parser
 
 
-def named(chosen: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Installation:
+def installation_of(chosen: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Installation:
     """The installation of the command line, or else of the environment. Raises Misused where something is missing."""
     url = chosen.url or environment.get(URL)
     if not url:

@@ -61,7 +61,7 @@ def default_path(url: str, forward: str, environment: Mapping[str, str]) -> Path
 
 
 @contextmanager
-def held(path: Path, url: str, forward: str) -> Iterator[Progress]:
+def hold(path: Path, url: str, forward: str) -> Iterator[Progress]:
     """The progress that is kept in a file, or a new one, and no other listener's meanwhile.
 
     Raises Misused where another process has it, or it is damaged or of another installation or receiver.

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         kind, body = request_of(chosen)
         if not chosen.folder.is_dir():
             raise Misused(f"there is no folder {chosen.folder}")
-        installation = options.named(chosen)
+        installation = options.installation_of(chosen)
         path = "/submissions/init" if kind == "template" else f"/submissions/{kind}"
         if chosen.dry_run:
             return _tell_dry_run(

@@ -35,12 +35,12 @@ def answers_of(prometheus: Prometheus, start: float, end: float, every: int) -> 
                 series = prometheus.ask(expression, end)
             else:
                 series = prometheus.ask_range(expression, start, end, every)
-            answers.append([{**line, "name": called(line["metric"], target["legendFormat"])} for line in series])
+            answers.append([{**line, "name": line_name(line["metric"], target["legendFormat"])} for line in series])
         panels[str(panel["id"])] = answers
     return {"start": start, "end": end, "panels": panels}
 
 
-def called(labels: dict[str, str], legend: str) -> str:
+def line_name(labels: dict[str, str], legend: str) -> str:
     """Return what a line is called: its legend with the labels filled in, or without one its labels."""
     if not legend:
         return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items())) + "}"

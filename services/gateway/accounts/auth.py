@@ -54,25 +54,25 @@ class Authenticator:
         On SQLite the look-up is a read of some microseconds (see ``direct``); on PostgreSQL it goes through a thread.
         """
         if self._direct is not None:
-            known_key, key_hash = self._looked_up(api_key, self._direct.known_key)
+            known_key, key_hash = self._find_key(api_key, self._direct.known_key)
             if not self._keys.is_of_previous(api_key, key_hash):
-                return self._found(known_key, key_hash, ip)
+                return self._caller_of(known_key, key_hash, ip)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.caller_now, api_key, ip)
 
     def caller_now(self, api_key: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """The same for plain threads."""
-        known_key, key_hash = self._looked_up(
+        known_key, key_hash = self._find_key(
             api_key, lambda hash_of_key: self._database.read(queries.known_key, hash_of_key)
         )
         if known_key is not None and self._keys.is_of_previous(api_key, key_hash):
             key = self._keys.seal(api_key)
             self._database.write(key_rows.take_over, key_hash, key)
             key_hash = key.hash
-        return self._found(known_key, key_hash, ip)
+        return self._caller_of(known_key, key_hash, ip)
 
     def caller_again(self, key_hash: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """For plain threads: the same of a key that was known by this hash before."""
-        return self._found(self._database.read(queries.known_key, key_hash), key_hash, ip)
+        return self._caller_of(self._database.read(queries.known_key, key_hash), key_hash, ip)
 
     def reads_files(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
@@ -87,7 +87,7 @@ class Authenticator:
         rights.check_folders(key.rights, allowed=False)
         return True
 
-    def _looked_up(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
+    def _find_key(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
         """Return the key, and the hash that it was found by. While KEY_ENCRYPTION_SECRET is replaced there are several."""
         if not 0 < len(api_key) <= _LONGEST_KEY:
             raise not_authenticated()
@@ -97,7 +97,7 @@ class Authenticator:
                 return known_key, key_hash
         return None, hashes[0]
 
-    def _found(self, known_key: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
+    def _caller_of(self, known_key: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
         if known_key is None:
             raise not_authenticated()
         moment = now()

@@ -112,7 +112,7 @@ class Operators:
                 token = secrets.token_urlsafe(32)
                 self._database.write(_begin, _digest(token), key_hash, now())
                 session = OperatorSession(operator_or_reason, token)
-                self.done(self.doing(session, address, "sign in", ""), "signed in")
+                self.note_outcome(self.doing(session, address, "sign in", ""), "signed in")
                 return session
             if operator_or_reason != _NOBODYS:
                 break
@@ -132,16 +132,16 @@ class Operators:
     def end(self, session: OperatorSession, address: str | None) -> None:
         """Nobody has it any more."""
         self._database.write(_end, _digest(session.token))
-        self.done(self.doing(session, address, "sign out", ""), "signed out")
+        self.note_outcome(self.doing(session, address, "sign out", ""), "signed out")
 
     def doing(self, session: OperatorSession, address: str | None, action: str, subject: str) -> Act:
         """Note what is about to be done. Nothing is done that cannot be noted."""
         act: Act = self._database.write(_doing, session.operator, address, action, subject, now())
         return act
 
-    def done(self, act: Act, outcome: str) -> None:
+    def note_outcome(self, act: Act, outcome: str) -> None:
         """Note what came of it, in the database and as a line of the log of its own."""
-        self._database.write(_done, act.id, outcome[:_OUTCOME_LENGTH])
+        self._database.write(_set_outcome, act.id, outcome[:_OUTCOME_LENGTH])
         log.info(
             "operator.acted",
             act=act.id,
@@ -233,7 +233,7 @@ def _doing(
     return _act(row)
 
 
-def _done(session: Session, act_id: int, outcome: str) -> None:
+def _set_outcome(session: Session, act_id: int, outcome: str) -> None:
     session.execute(sa.update(OperatorActRow).where(OperatorActRow.id == act_id).values(outcome=outcome))
 
 

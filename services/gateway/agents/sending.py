@@ -132,7 +132,7 @@ async def _drawn(context: GatewayContext, answer: rpc.PreparedSubmission, page: 
 
 async def send(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -> Result:
     """Send what was prepared with this key, if it may send; else say where a person confirms it, or what became of it."""
-    row = await work.context.in_thread(_own, work.prepared, str(arguments["prepared_id"]), caller)
+    row = await work.context.in_thread(_row_of_caller, work.prepared, str(arguments["prepared_id"]), caller)
     if row.submission_id is not None:
         return _sent(row.submission_id)
     check_open(row, now())
@@ -143,7 +143,7 @@ async def send(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -> R
     return _waits(f"{work.context.settings.base_url}/prepared/{arguments['prepared_id']}", row.expires_at)
 
 
-def _own(prepared: Prepared, token: str, caller: Caller) -> PreparedRow:
+def _row_of_caller(prepared: Prepared, token: str, caller: Caller) -> PreparedRow:
     row = prepared.find(token)
     if row.user_id != caller.actor.user_id or row.key_id != caller.key.id:
         raise not_found(NOUN)

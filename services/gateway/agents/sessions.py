@@ -55,7 +55,7 @@ class Sessions:
         return Agent(name=name, version=version, key_id=owner)
 
 
-def named(client_info: Any, key_id: str) -> Agent:
+def agent_of(client_info: Any, key_id: str) -> Agent:
     """Return the agent that a client has introduced itself as (``clientInfo``). What it says is printed on paper: one short
     line, whatever it sends."""
     info = client_info if isinstance(client_info, dict) else {}

@@ -68,7 +68,10 @@ class Streams:
     async def run(self, stream: Stream, send: Send, receive: Receive) -> None:
         """Send a stream until it is over, its client leaves or takes nothing any more, or the process is to stop."""
         head = {"content-type": stream.media_type, **{name.lower(): value for name, value in stream.headers.items()}}
-        endings = [asyncio.ensure_future(_left(receive)), asyncio.ensure_future(self._ending.wait())]
+        endings = [
+            asyncio.ensure_future(_wait_until_client_leaves(receive)),
+            asyncio.ensure_future(self._ending.wait()),
+        ]
         try:
             headers = [(name.encode(), value.encode("latin-1")) for name, value in head.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -98,7 +101,7 @@ async def _next(pieces: AsyncGenerator[bytes, None], endings: Sequence["asyncio.
                 await coming
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_until_client_leaves(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

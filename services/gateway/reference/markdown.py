@@ -102,7 +102,7 @@ def _page(document: Document, tag: Document, of_tag: list[Call], api: str) -> st
     for call in of_tag:
         blocks += _operation(document, call, api)
     used = [schema for call in of_tag for schema in _schemas(document, call)]
-    if names := schemas.named(document, used):
+    if names := schemas.named_schemas(document, used):
         blocks.append("## Schemas")
         blocks += [schemas.section(document, name) for name in names]
     return "\n\n".join(blocks) + "\n"

@@ -92,7 +92,7 @@ def type_of(document: Document, schema: Document) -> str:
     return _listed(words) + _limits(document, schema)
 
 
-def named(document: Document, schemas: Iterable[Document | None]) -> list[str]:
+def named_schemas(document: Document, schemas: Iterable[Document | None]) -> list[str]:
     """Return the named schemas that have a section where these are told of, with those that they refer to in turn, by name."""
     names: set[str] = set()
     waiting = [schema for schema in schemas if schema is not None]

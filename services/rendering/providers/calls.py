@@ -19,7 +19,7 @@ _LONGEST_WAIT = 3600
 _SHORT_WAIT = timedelta(seconds=10)
 
 
-def called(url: str, call: Callable[[], Answer], *, buys: bool) -> Answer:
+def guarded_call(url: str, call: Callable[[], Answer], *, buys: bool) -> Answer:
     """Make a call to a provider of stamps, unless it is known to be away. Raises ProviderFailed; of a call that buys
     ``no_answer`` when nobody knows what came of it."""
     breaker = breaker_of(url)

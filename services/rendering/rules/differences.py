@@ -119,12 +119,12 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
                 canonical_json.digest(sorted(statements.digest(statement.statement) for statement in of_party)),
             )
         if not of_party and line.occurred_at >= since + ROLLOUT:
-            there = canonical_json.digest({"line": line.hash, "given": _given(request, submitter_id)})
+            there = canonical_json.digest({"line": line.hash, "given": _digest_of_given(request, submitter_id)})
             yield _now(f"the completion of {party_name} is not confirmed by any statement", there)
     for submitter_id, party_name in names.items():
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
             difference = f"{party_name} counts as completed, and no line of the audit trail says so"
-            yield _now(difference, canonical_json.digest(_given(request, submitter_id)))
+            yield _now(difference, canonical_json.digest(_digest_of_given(request, submitter_id)))
     for statement in standing_ones:
         yield from _Compared(request, statement, names.get(statement.statement.submitter)).differences()
     yield from _void_differences(request, void, names)
@@ -183,7 +183,7 @@ def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
     return has_given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
 
 
-def _given(request: SealRequest, submitter_id: int) -> str | None:
+def _digest_of_given(request: SealRequest, submitter_id: int) -> str | None:
     """The digest of what a party has given, by the order."""
     parties = request.to_check.parties if request.to_check else []
     party = next((candidate for candidate in parties if candidate.submitter_id == submitter_id), None)
@@ -209,7 +209,7 @@ class _Compared:
         )
         if party is None or self._statement.submission != self._request.submission_id:
             difference = f"the completion of {self._who} was confirmed, and they no longer count as completed"
-            yield _now(difference, _given(self._request, self._statement.submitter))
+            yield _now(difference, _digest_of_given(self._request, self._statement.submitter))
             return
         yield from self.lines()
         yield from self._documents()
@@ -349,7 +349,7 @@ def _values_drawn(
     owners = {party.party_uuid: party for party in check.parties}
     named = {party.id: party for party in request.parties}
     for value_ in request.values:
-        name, defined = _called(value_.field), definitions.get(value_.field.uuid)
+        name, defined = _name_of_field(value_.field), definitions.get(value_.field.uuid)
         value = _as_given(value_, files)
         owner = owners.get(defined.submitter_uuid) if defined else None
         if not _is_defined(value_.field, defined, named.get(value_.submitter_id), request.submission_id, hidden):
@@ -370,11 +370,12 @@ def _values_drawn(
             and not (is_empty(value_given) and field.type not in STATIC_TYPES)
         ):
             yield _now(
-                f"the field {_called(field)} is not to be drawn, and has a value", canonical_json.digest(value_given)
+                f"the field {_name_of_field(field)} is not to be drawn, and has a value",
+                canonical_json.digest(value_given),
             )
         if uuid in uuids_drawn and uuid in hidden:
             yield _now(
-                f"the field {_called(field)} is to be drawn, and its conditions hide it",
+                f"the field {_name_of_field(field)} is to be drawn, and its conditions hide it",
                 canonical_json.digest(value_given),
             )
 
@@ -387,12 +388,12 @@ def _reasons_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     }
     drawn_reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
     for uuid in _differing(given_reasons, drawn_reasons):
-        name = _called(signatures[uuid]) if uuid in signatures else uuid
+        name = _name_of_field(signatures[uuid]) if uuid in signatures else uuid
         there = canonical_json.digest(drawn_reasons.get(uuid))
         yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", there)
 
 
-def _called(field: FieldDefinition) -> str:
+def _name_of_field(field: FieldDefinition) -> str:
     return field.name or f"{field.type} {field.uuid}"
 
 

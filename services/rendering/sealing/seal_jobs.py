@@ -264,7 +264,7 @@ class SealWork:
             return None, None
         assert self._provider_sealer is not None
         (row, signings), signed = self._database.read(
-            lambda session: (certsigning.done(session, job.id), comparing.signed(session, request))
+            lambda session: (certsigning.with_signings(session, job.id), comparing.signed(session, request))
         )
         return provided(row, signings, self._blobs, self._provider_sealer), signed
 

@@ -41,12 +41,12 @@ def take(session: Session, stamp_id: int, now: datetime, *, from_pool: bool) -> 
 
 def lose(session: Session, attempt: DutyStamp) -> DutyStamp:
     """Nobody knows whether the purchase came about."""
-    return _moved(_asked(session, attempt, {Stage.BUYING}), Stage.UNKNOWN)
+    return _moved(_locked_purchase(session, attempt, {Stage.BUYING}), Stage.UNKNOWN)
 
 
 def not_bought(session: Session, attempt: DutyStamp) -> DutyStamp | None:
     """It is sure that nothing was bought. None when the stamp is not wanted any more: then its row goes."""
-    row = _asked(session, attempt, set(stages.MAY_BE_PAID))
+    row = _locked_purchase(session, attempt, set(stages.MAY_BE_PAID))
     if row.erased:
         session.delete(row)
         return None
@@ -155,7 +155,7 @@ def _moved(row: DutyStamp, following: Stage) -> DutyStamp:
     return row
 
 
-def _asked(session: Session, attempt: DutyStamp, expected: Iterable[Stage]) -> DutyStamp:
+def _locked_purchase(session: Session, attempt: DutyStamp, expected: Iterable[Stage]) -> DutyStamp:
     """The row, if the purchase that the attempt knows of is still its last."""
     row = _locked(session, attempt.id, expected)
     if row.asked_at != attempt.asked_at:

@@ -132,7 +132,7 @@ class StampWork:
             # A fault of ours, of which nobody knows when it happened.
             self._database.write(steps.lose, row)
             raise
-        return _wanted(self._database.write(steps.bought, row, serial, now()))
+        return _required_row(self._database.write(steps.bought, row, serial, now()))
 
     def _look_for(self, row: DutyStamp, provider: StampProvider) -> DutyStamp | Outcome:
         """Find out what came of a purchase whose answer was lost."""
@@ -140,10 +140,10 @@ class StampWork:
         surely = row.asked_at <= without_leaps(stages.SURELY_NOT) - stages.SURELY_NOT
         serial = provider.find(row.key)
         if serial is not None:
-            return _wanted(self._database.write(steps.bought, row, serial, now()))
+            return _required_row(self._database.write(steps.bought, row, serial, now()))
         if surely:
             log.info("stamp.was_not_bought", stamp=row.id, key=row.key)
-            return _wanted(self._database.write(steps.not_bought, row))
+            return _required_row(self._database.write(steps.not_bought, row))
         words = "the answer to a purchase was lost: it is looked for in the provider's list"
         after = stages.next_look(row.asked_at, now())
         self._note(row, "no_answer", words)
@@ -250,7 +250,7 @@ class StampWork:
         return [*self._anchors(), *(ssl.PEM_cert_to_DER_cert(anchor) for anchor in of_settings)]
 
 
-def _wanted(row: DutyStamp | None) -> DutyStamp:
+def _required_row(row: DutyStamp | None) -> DutyStamp:
     if row is None:
         raise Superseded("it is not wanted any more, or another attempt has bought it")
     return row

@@ -74,7 +74,7 @@ def begun(session: Session, row: CertsignJob) -> Begun:
     return Begun(session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id))
 
 
-def done(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
+def with_signings(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
     """The provider's part of a seal job, with its documents where it has ended."""
     of_it = sa.and_(CertsignSigning.job_id == CertsignJob.id, CertsignJob.state == "done")
     query = sa.select(CertsignJob, CertsignSigning).outerjoin(CertsignSigning, of_it).where(CertsignJob.id == job_id)
@@ -336,7 +336,7 @@ def fail(session: Session, row: CertsignJob, failure: str, now: datetime) -> Non
 
 def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -> None:
     """Ask the provider again now, as ``order`` says. Settings that it refused may be tried again."""
-    row = _named(session, seal_id)
+    row = _locked_job_of_seal(session, seal_id)
     if row is None or row.state == "done" or row.order is None:
         return
     if row.failure == CERTIFICATE_CHANGED:
@@ -357,7 +357,7 @@ def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -
 
 def waive(session: Session, seal_id: str, waived_by: str, now: datetime) -> None:
     """Seal with the local certificate instead, because a person decided so. Not where everything was signed already."""
-    row = _named(session, seal_id)
+    row = _locked_job_of_seal(session, seal_id)
     if row is None or row.state == "done" or row.order is None:
         return
     row.state, row.finished_at, row.leased_until, row.leased_by = "done", now, None, None
@@ -408,7 +408,7 @@ def forget(session: Session, job_ids: Sequence[int]) -> None:
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _named(session: Session, seal_id: str) -> CertsignJob | None:
+def _locked_job_of_seal(session: Session, seal_id: str) -> CertsignJob | None:
     return session.scalar(sa.select(CertsignJob).where(CertsignJob.seal_id == seal_id).with_for_update())
 
 

@@ -251,7 +251,7 @@ def answer(session: Session, confirmation_id: str, ask: int, sealed: str, now: d
 
 def take_answers(session: Session, attempt: Confirmation) -> Confirmation:
     """The answers are about to be tried: whatever is killed, they are never tried again."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.answers = row.asked = row.asked_until = None
     _become(row, Stage.PREPARING)
     return row
@@ -259,7 +259,7 @@ def take_answers(session: Session, attempt: Confirmation) -> Confirmation:
 
 def begin_preparation(session: Session, attempt: Confirmation) -> Confirmation:
     """Note down that files are about to be prepared, so that they are found whatever is killed; those before are void."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.preparation += 1
     row.prepared_for = row.assurance = None
     _forget_permission(row)
@@ -275,7 +275,7 @@ def keep_prepared(
     assurance: Mapping[str, Any],
 ) -> Confirmation:
     """The files are what will be signed, from now on."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.prepared_for, row.assurance = dict(prepared_for), dict(assurance)
     session.add_all(prepared)
     return row
@@ -283,14 +283,14 @@ def keep_prepared(
 
 def keep_login(session: Session, attempt: Confirmation, login: str) -> Confirmation:
     """The person has logged in at the provider; ``login`` is sealed."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.login, row.session, row.session_step, row.session_until = login, None, None, None
     return row
 
 
 def note_settings(session: Session, attempt: Confirmation, settings_mark: str) -> Confirmation:
     """Note down which settings are about to be tried."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     if row.settings_mark != settings_mark:
         row.settings_mark, row.counted = settings_mark, False
     return row
@@ -298,13 +298,13 @@ def note_settings(session: Session, attempt: Confirmation, settings_mark: str) -
 
 def note_refusal(session: Session, attempt: Confirmation, reason: str) -> None:
     """The provider refused these settings and counts that: they are not tried again, by whoever."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.counted, row.last_error = True, reason
 
 
 def keep_grant(session: Session, attempt: Confirmation, grant: str, until: datetime) -> Confirmation:
     """The provider permits what was asked; ``grant`` is sealed."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.grant, row.grant_until = grant, until
     row.session = row.session_step = row.session_until = None
     _become(row, Stage.AUTHORISED)
@@ -313,7 +313,7 @@ def keep_grant(session: Session, attempt: Confirmation, grant: str, until: datet
 
 def begin_authorization(session: Session, attempt: Confirmation, problem: ConfirmationProblem | None) -> Confirmation:
     """The permission is worth nothing any more: the person is asked for another one, and told why."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     _forget_permission(row)
     row.problem = problem.value if problem else None
     _become(row, Stage.PREPARING)
@@ -324,7 +324,7 @@ def keep_signatures(
     session: Session, attempt: Confirmation, signatures: Mapping[int, bytes], now: datetime
 ) -> Confirmation:
     """These signatures, which were verified, by the numbers of their documents. None takes another's place."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     _forget_permission(row)
     row.problem = None
     for number, signature in signatures.items():
@@ -348,7 +348,7 @@ def keep_file(
     notices: Sequence[Mapping[str, Any]],
 ) -> Confirmation:
     """A document with its signature is stored, and was read back."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     of_document = (ConfirmationSigning.confirmation_id == row.id, ConfirmationSigning.number == number)
     signed = file.model_dump(mode="json")
     session.execute(sa.update(ConfirmationSigning).where(*of_document).values(signed=signed, level=level))
@@ -473,7 +473,7 @@ def _locked(session: Session, confirmation_id: str) -> Confirmation | None:
     return session.scalar(sa.select(Confirmation).where(Confirmation.id == confirmation_id).with_for_update())
 
 
-def _held(session: Session, attempt: Confirmation) -> Confirmation:
+def _locked_attempt(session: Session, attempt: Confirmation) -> Confirmation:
     """The row as it is, locked. Raises TakenOver when it is not this attempt's any more."""
     row = _locked(session, attempt.id)
     if (

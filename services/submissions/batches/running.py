@@ -88,7 +88,7 @@ class Batches:
         most = max(1, batch.rate // 60)
         lines = self.database.read(queries.due_lines, batch.id, most + 1)
         if batch.settings is None or batch.actor is None or not lines:
-            return self._over()
+            return self._end_batch()
         settings, actor = BatchSettings.model_validate(batch.settings), Actor.model_validate(batch.actor)
         work = _Portion(self, batch.request_id, settings, actor)
         dealt_with = 0
@@ -99,11 +99,11 @@ class Batches:
                 return Retry(trouble)
             dealt_with += 1
         if dealt_with == len(lines) and not work.put_back:
-            return self._over()
+            return self._end_batch()
         pace = dealt_with * 60 / batch.rate - (time.monotonic() - began)
         return More(timedelta(seconds=max(pace, PAUSE if work.put_back == dealt_with else 0.0)))
 
-    def _over(self) -> Outcome:
+    def _end_batch(self) -> Outcome:
         keep_for = self.kept
         return Done(record=lambda session, row: commands.finish(session, row, keep_for, now()))
 
@@ -121,7 +121,7 @@ class _Portion:
     def make(self, line: BatchLineRow) -> str | None:
         """Make the row, or note why it cannot be made. Returns what is in the way of all rows, for a while."""
         try:
-            number = self._made(line)
+            number = self._make(line)
         except ServiceError as error:
             if error.status < 500:
                 self._fail(line, error)
@@ -135,7 +135,7 @@ class _Portion:
         log.info("batch.row_created", batch=line.batch_id, row=line.number, submission=number)
         return None
 
-    def _made(self, line: BatchLineRow) -> int:
+    def _make(self, line: BatchLineRow) -> int:
         batches = self._batches
         own_id = request_id(self._request_id, line.number)
         command = request_of(self._settings, self._actor, line.input or {}, own_id)

@@ -142,7 +142,7 @@ def start(
     challenge = link_challenge(template, contact)
 
     def decide() -> rpc.links.LinkStarted:
-        begun = _begun(session, command, template, contact, challenge, site, now)
+        begun = _slug_begun(session, command, template, contact, challenge, site, now)
         if begun is None:
             _count(session, command, template, settings, now)
             source = {"source": LINK, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
@@ -205,7 +205,7 @@ def check_code(
     return judged, one_time_codes.proof_of(challenge, site.link_secret, now) if judged.reason is None else None
 
 
-def _begun(
+def _slug_begun(
     session: Session,
     command: rpc.links.StartFromLink,
     template: TemplateSnapshot,

@@ -161,14 +161,14 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
             _refuse_held(submission.row)
-            return Removed(id=command.id, erasure=erasing.erase(announcement, _asked(command.actor)))
+            return Removed(id=command.id, erasure=erasing.erase(announcement, _erasure_on_request(command.actor)))
         _decided(announcement, domain.archive(submission.state))
         return Removed(id=command.id, archived_at=submission.row.archived_at)
 
     return once(session, rpc.REMOVE, command, decide)
 
 
-def _asked(actor: Actor) -> ErasureReason:
+def _erasure_on_request(actor: Actor) -> ErasureReason:
     return ErasureReason(reason=erasure.REQUEST, user=actor.user_id, key=actor.key_id)
 
 

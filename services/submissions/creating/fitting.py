@@ -190,7 +190,7 @@ def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: Change
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
     fields = [change.overrides.apply(FieldDefinition.model_validate(field)) for field in snapshot.fields]
-    values = change.overrides.over(submitter.values)
+    values = change.overrides.values_over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
 
@@ -280,7 +280,7 @@ def _of_submitter(snapshot: SnapshotRow, fields: Sequence[FieldDefinition], draw
         account,
         [StoredDocument.model_validate(document) for document in snapshot.documents],
         entries(own_fields, values, signing, row.id, drawn.paths, stamped=stamped),
-        [_party(row.id, row.role, drawn.person, now), *_others(snapshot, row)],
+        [_party(row.id, row.role, drawn.person, now), *_summaries_of_others(snapshot, row)],
     )
 
 
@@ -296,7 +296,7 @@ def _party(id_: int, role: str, person: Any, now: datetime) -> rendering.PartySu
     )
 
 
-def _others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
+def _summaries_of_others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
     """That there are others matters to a stamp, not who they are."""
     return [
         rendering.PartySummary(id=-number, role=party["name"], status="pending")

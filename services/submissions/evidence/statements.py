@@ -79,11 +79,15 @@ def to_check(submission: store.LoadedSubmission) -> ToCheck:
     return ToCheck(
         documents=_documents(submission.snapshot),
         fields=submission.snapshot.fields,
-        parties=[_given(submitter, submission.attachments, noted.get(submitter.id)) for submitter in completed],
+        parties=[
+            _given_by_party(submitter, submission.attachments, noted.get(submitter.id)) for submitter in completed
+        ],
     )
 
 
-def _given(submitter: SubmitterRow, attachments: Iterable[AttachmentRow], noted: StatementRow | None) -> GivenByParty:
+def _given_by_party(
+    submitter: SubmitterRow, attachments: Iterable[AttachmentRow], noted: StatementRow | None
+) -> GivenByParty:
     return GivenByParty(
         submitter_id=submitter.id,
         party_uuid=submitter.party_uuid,

@@ -37,7 +37,7 @@ def parties(submitters: Sequence[SubmitterRow], lines: Sequence[TrailRow]) -> li
     copies = []
     for row in submitters:
         own_lines = _with_this_link([line for line in lines if line.submitter_id == row.id])
-        columns = _told(own_lines)
+        columns = _columns_by_lines(own_lines)
         copies.append(SubmitterRow(**{key: getattr(row, key) for key in _COLUMNS} | columns) if columns else row)
     return copies
 
@@ -65,7 +65,7 @@ def _since_reopened(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
     return lines[reopened[-1] :] if reopened else lines
 
 
-def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
+def _columns_by_lines(lines: Sequence[TrailRow]) -> dict[str, Any]:
     """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
     since = _since_reopened(lines)
     done = next((line for line in since if line.event_type in trail.COMPLETIONS), None)

@@ -54,7 +54,7 @@ class Overrides:
     awaited: set[str] = field(default_factory=set)
     """Fields whose value follows from their default when the party completes, instead of what they hold."""
 
-    def over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def values_over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the party after the change, by field uuid."""
         return {**{uuid: value for uuid, value in stored.items() if uuid not in self.awaited}, **self.values}
 

@@ -84,10 +84,10 @@ def state_of(party: Party, submission: domain.Submission, now: datetime) -> Told
         return Told(PartyState.NOT_READ if party.acts_as is ActsAs.VIEWER else PartyState.NOT_DONE)
     if not submission.reached(submission.submitter(party.id)):
         return Told(PartyState.WAITING)
-    return _asked(party, submission.submitter(party.id).confirming)
+    return _standing_of_asked(party, submission.submitter(party.id).confirming)
 
 
-def _asked(party: Party, confirming: bool) -> Told:
+def _standing_of_asked(party: Party, confirming: bool) -> Told:
     """Of a party whose turn it is."""
     last, seen = party.last, party.started_at or party.opened_at
     if confirming:

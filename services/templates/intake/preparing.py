@@ -160,7 +160,9 @@ def prepare(
     further document is begun, unless it is a ``trial``, which tells of all of them."""
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(max_workers=min(concurrency, len(documents)) or 1) as pool:
-        running = [pool.submit(contextvars.copy_context().run, _one, bus, source, deadline) for source in documents]
+        running = [
+            pool.submit(contextvars.copy_context().run, _prepare_one, bus, source, deadline) for source in documents
+        ]
         wait(running, return_when=ALL_COMPLETED if trial else FIRST_EXCEPTION)
         for future in running:
             future.cancel()
@@ -176,7 +178,7 @@ def _asks(
     return lambda bus: cast("rendering.PreparedDocument", bus.call(rpc, request))
 
 
-def _one(bus: Bus, source: Source, deadline: float) -> Answer:
+def _prepare_one(bus: Bus, source: Source, deadline: float) -> Answer:
     if time.monotonic() > deadline:
         raise ServiceError("unavailable", "Preparing the documents takes too long. Try again, or send fewer at once.")
     prepared = source.ask(bus)
@@ -206,7 +208,7 @@ def _with_detected(sources: Sequence[Source], answers: Sequence[Answer], documen
         else:
             proposals = rules_of_detection.on_document(answer.detected.fields, ready.fields.uuid)
             sure = rules_of_detection.sure(proposals, source.least)
-            accepted = rules_of_detection.named(sure, keys_in_use)
+            accepted = rules_of_detection.with_distinct_names(sure, keys_in_use)
             unsure = [proposal for proposal in proposals if proposal.confidence < source.least]
             tag_fields = [*ready.fields.tag_fields, *map(rules_of_detection.as_found, accepted)]
             notices = [notice.model_copy(update={"document": ready.name}) for notice in answer.detected.report]

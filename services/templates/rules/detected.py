@@ -20,7 +20,7 @@ def key_of(name: str, role: str | None) -> Key:
     return name, (role or "").casefold()
 
 
-def named(proposals: Iterable[DetectedField], keys_in_use: set[Key]) -> list[DetectedField]:
+def with_distinct_names(proposals: Iterable[DetectedField], keys_in_use: set[Key]) -> list[DetectedField]:
     """Return the proposals with names that are not ``keys_in_use``, which has those too afterwards: what a form calls “Date”
     twice is filled in twice, so the second one is “Date 2”."""
     results = []

@@ -59,11 +59,11 @@ def ready(renderer: Renderer, wanted: CreateTemplate) -> Any:
 
 def test_names_are_told_apart_within_a_role() -> None:
     taken = {detected.key_of("Date", None)}
-    named = detected.named(
+    named = detected.with_distinct_names(
         [proposal("Date"), proposal("Date"), proposal("Date", role="Tenant"), proposal(""), proposal("")], taken
     )
     assert [one.name for one in named] == ["Date 2", "Date 3", "Date", "", ""]
-    long = detected.named([proposal("x" * 300)], {detected.key_of("x" * 300, None)})
+    long = detected.with_distinct_names([proposal("x" * 300)], {detected.key_of("x" * 300, None)})
     assert (len(long[0].name), long[0].name[-2:]) == (255, " 2")
 
 

@@ -114,7 +114,7 @@ class Dispatch:
             if exchange.operation in api.REPEATED:
                 return await handle(self._context, exchange)
             if exchange.dry_run:
-                return await _tried(handle, self._context, exchange)  # may be repeated as it is
+                return await _answer_dry_run(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]
             whose = repeats.of_caller(exchange)
             return await repeats.once(self._context, exchange, whose, content, lambda: handle(self._context, exchange))
@@ -158,7 +158,7 @@ class Dispatch:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _tried(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
+async def _answer_dry_run(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
     """Answer a dry run. What is refused before a service is asked is refused here, with all that the service says of the
     remaining request: nobody mends one fault to be told of the next."""
     try:

@@ -68,7 +68,9 @@ async def once(
     if exchange.idempotency_key is None:
         return await work()
     ring, database = context.keys, context.database
-    known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, _asked(exchange, content))
+    known_as = await context.in_thread(
+        identify, ring, caller, exchange.idempotency_key, _compared_content(exchange, content)
+    )
     identity = await context.in_thread(database.read, claimed_as, known_as) if len(known_as) > 1 else known_as[0]
     claim, kept_answer = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
     if kept_answer is not None:
@@ -84,7 +86,7 @@ async def once(
     return answer
 
 
-def _asked(exchange: Exchange, content: Any) -> list[Any]:
+def _compared_content(exchange: Exchange, content: Any) -> list[Any]:
     """Return what must not differ when a request is repeated. A key whose folders were taken away is not told what it could
     reach before."""
     folders = exchange.key.rights.folders if exchange.key is not None else None

@@ -159,7 +159,7 @@ def _body(kind: str) -> dict[str, Any]:
 def _data(kind: str) -> dict[str, Any]:
     source = kind.partition(".")[0]
     if kind == "submission.erased":
-        return _named("ErasedEventData")
+        return _reference_to("ErasedEventData")
     if kind == "template.archived":
         return {
             "type": "object",
@@ -182,12 +182,14 @@ def _data(kind: str) -> dict[str, Any]:
         }
         return {
             "description": "The template, and what changed.",
-            "allOf": [_named("Template"), {"type": "object", "properties": {"changes": changes}}],
+            "allOf": [_reference_to("Template"), {"type": "object", "properties": {"changes": changes}}],
         }
-    return _named({"form": "FormEventData", "submission": "PolledSubmissionEventData", "template": "Template"}[source])
+    return _reference_to(
+        {"form": "FormEventData", "submission": "PolledSubmissionEventData", "template": "Template"}[source]
+    )
 
 
-def _named(schema: str) -> dict[str, Any]:
+def _reference_to(schema: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{schema}"}
 
 

@@ -21,11 +21,11 @@ def in_language(text: str, section: Section) -> str | None:
     """Return the refusal in the section's language; None when it is not one of ours."""
     for key, pattern in _patterns():
         if len(text) <= _LONGEST and (match := pattern.fullmatch(text)):
-            return section(key, **_named(match.groupdict(), section))
+            return section(key, **_with_kind_named(match.groupdict(), section))
     return None
 
 
-def _named(values: dict[str, str], section: Section) -> dict[str, str]:
+def _with_kind_named(values: dict[str, str], section: Section) -> dict[str, str]:
     """Return what is filled in, with the kind of a field as people call it."""
     if "kind" not in values:
         return values

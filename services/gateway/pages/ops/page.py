@@ -125,7 +125,7 @@ def _seeing(blueprint: flask.Blueprint, context: PagesContext, operators: Operat
     @blueprint.get("/parked")
     def parked() -> flask.Response:
         session = guarding.current(context)
-        service, queue = _service(), _named("queue")
+        service, queue = _service(), _name_argument("queue")
         try:
             parked_events = context.bus.call(rpc.READ_PARKED[service], rpc.ReadParked(queue=queue))
         except ServiceError as refused:
@@ -154,9 +154,9 @@ def _acting(blueprint: flask.Blueprint, context: PagesContext, operators: Operat
         try:
             outcome = _carried_out(context, session, order)
         except ServiceError as refused:
-            operators.done(doing, f"refused: {refused.message}")
+            operators.note_outcome(doing, f"refused: {refused.message}")
             return _refused(session, refused)
-        operators.done(doing, outcome)
+        operators.note_outcome(doing, outcome)
         return _to(context, f"?{urlencode({'done': doing.id})}")
 
 
@@ -203,7 +203,7 @@ def _service(parameter: Callable[[str, str], str] | None = None) -> str:
     return named
 
 
-def _named(field: str) -> str:
+def _name_argument(field: str) -> str:
     value = flask.request.args.get(field, "")
     if not _NAME.fullmatch(value):
         raise _invalid(field, "must be a name, as the page shows it")

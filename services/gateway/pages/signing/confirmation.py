@@ -61,7 +61,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         begun = _begun_here(context, state) if state else None
         answers = {name: _single(name, most) for name, most in PARAMETERS.items()}
         if state is None or begun is None or None in answers.values():
-            return _lost()
+            return _lost_page()
         command = confirmation.ReturnConfirmation(
             **{**visit(checked(begun["slug"]), trusted), "proofs": begun["proofs"]},
             request_id=_digest(state),
@@ -74,7 +74,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             if error.status >= 500:
                 raise
             if error.status in (404, 409):
-                return _lost()
+                return _lost_page()
             log.info("confirmation.in_vain", code=error.code)  # the form says what it is now
         answer = flask.make_response("", 303)
         answer.headers["Location"] = f"{context.root}/s/{begun['slug']}"
@@ -206,5 +206,5 @@ def _answers(body: dict[str, Any]) -> dict[str, str]:
     return {key: page_bodies.text(answers, key, limit=ANSWER_LENGTH, required=True).strip() for key in answers}
 
 
-def _lost() -> flask.Response:
+def _lost_page() -> flask.Response:
     return flask.make_response(flask.render_template("confirmation_lost.html"), 403)

@@ -74,7 +74,7 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         slug = _slug(token, device)
         visitor = visit(slug, trusted)
         command = rpc.TakeDevice(
-            **_asked(token, device, body),
+            **_command_fields(token, device, body),
             link_digest=digest(slug),
             ip=visitor["ip"],
             user_agent=visitor["user_agent"],
@@ -87,14 +87,14 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/refuse")
     def refuse(token: str) -> flask.Response:
         pace.count(digest(checked_token(token)))
-        command = rpc.RefuseDevice(**_asked(token, _device(), page_bodies.json_object()))
+        command = rpc.RefuseDevice(**_command_fields(token, _device(), page_bodies.json_object()))
         handover: rpc.Handover = context.bus.call(rpc.REFUSE_DEVICE, command)
         return flask.jsonify({"is_open": handover.is_open})
 
     return blueprint
 
 
-def _asked(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
+def _command_fields(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
     return {
         "request_id": page_bodies.request_id(body),
         "token_digest": digest(token),

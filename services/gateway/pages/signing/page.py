@@ -143,7 +143,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/view")
     def view(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        return _done(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
+        return _carry_out(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
 
     @blueprint.post("/values")
     def values(slug: str) -> flask.Response:
@@ -151,12 +151,14 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         command = submissions.form.SaveValues(
             **_visit(slug, trusted, body), request_id=page_bodies.request_id(body), **page_bodies.answers(body)
         )
-        return _done(context, submissions.form.SAVE_VALUES, command)
+        return _carry_out(context, submissions.form.SAVE_VALUES, command)
 
     @blueprint.post("/complete")
     def complete(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        return _done(context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body)))
+        return _carry_out(
+            context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body))
+        )
 
     @blueprint.post("/confirmation/start")
     def start_confirmation(slug: str) -> flask.Response:
@@ -170,7 +172,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         command = submissions.form.InviteAndComplete(
             **_last_step(slug, body), submitters=page_bodies.invited_parties(body)
         )
-        return _done(context, submissions.form.INVITE_AND_COMPLETE, command)
+        return _carry_out(context, submissions.form.INVITE_AND_COMPLETE, command)
 
     def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -184,12 +186,12 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:
         command = submissions.form.DeclineForm(**_refusal(slug, page_bodies.json_object()))
-        return _done(context, submissions.form.DECLINE_FORM, command)
+        return _carry_out(context, submissions.form.DECLINE_FORM, command)
 
     @blueprint.post("/wrong_recipient")
     def wrong_recipient(slug: str) -> flask.Response:
         command = submissions.form.ReportWrongRecipient(**_refusal(slug, page_bodies.json_object()))
-        return _done(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
+        return _carry_out(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
 
     def _refusal(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -317,7 +319,7 @@ def _must_be_open(form: submissions.form.SigningForm) -> None:
         raise ServiceError("conflict", "This form is not open for signing.", reason)
 
 
-def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
+def _carry_out(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
     done: submissions.form.Done = context.bus.call(rpc, command)
     return flask.jsonify({"state": done.state, **({"receipt": done.receipt} if done.receipt else {})})
 

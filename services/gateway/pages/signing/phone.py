@@ -64,14 +64,16 @@ def _form_side(context: PagesContext, trusted: list[Network]) -> flask.Blueprint
 
     @blueprint.get("/<drawing>")
     def look(slug: str, drawing: str) -> flask.Response:
-        query = rpc.FindPhoneDrawing(**visit(checked(slug), trusted), token_digest=_named(drawing))
+        query = rpc.FindPhoneDrawing(**visit(checked(slug), trusted), token_digest=_checked_drawing(drawing))
         return flask.jsonify(_drawing_json(context, slug, context.bus.call(rpc.PHONE_DRAWING, query)))
 
     @blueprint.post("/<drawing>/cancel")
     def cancel(slug: str, drawing: str) -> flask.Response:
         body = page_bodies.json_object()
         command = rpc.CancelPhoneDrawing(
-            **visit(checked(slug), trusted), request_id=page_bodies.request_id(body), token_digest=_named(drawing)
+            **visit(checked(slug), trusted),
+            request_id=page_bodies.request_id(body),
+            token_digest=_checked_drawing(drawing),
         )
         return flask.jsonify({"state": context.bus.call(rpc.CANCEL_PHONE_DRAWING, command).state})
 
@@ -165,7 +167,7 @@ def _device_digest() -> str | None:
     return digest(device) if device else None
 
 
-def _named(drawing: str) -> str:
+def _checked_drawing(drawing: str) -> str:
     if not _DIGEST.fullmatch(drawing):
         raise not_found("Link")
     return drawing

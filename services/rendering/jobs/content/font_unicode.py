@@ -131,11 +131,11 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     source = stream.read_bytes() if isinstance(stream, pikepdf.Stream) else b""
     if len(source) > _LARGEST_MAP:
         return None
-    stated = _said(source)
+    stated = _by_to_unicode(source)
     is_useless = bool(stated) and all(map(_says_nothing, stated.values()))
     if font.get("/Subtype") != "/Type0":
         # What a simple font draws is in its encoding; only a map into nothing, or to other letters, is in the way of that.
-        named = _named(font)
+        named = _by_glyph_names(font)
         if stated and (is_useless or (_contradicts(stated, named) and not {"{", "}"} <= set(stated.values()))):
             if font.get("/Encoding") is None:
                 return None
@@ -150,7 +150,7 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
         return None
     if stated and not is_useless and (len(stated) < _FEWEST or {"{", "}"} <= set(stated.values())):
         return None  # Maps are wrong as a whole: one that knows braces is believed.
-    drawn_letters = _known(descendant, _LARGEST_DOUBTED if stated and not is_useless else _LARGEST_PROGRAM)
+    drawn_letters = _by_font_program(descendant, _LARGEST_DOUBTED if stated and not is_useless else _LARGEST_PROGRAM)
     if not drawn_letters:
         return None if stated else False
     if stated and not is_useless and not _contradicts(stated, drawn_letters):
@@ -159,7 +159,7 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     return True
 
 
-def _named(font: pikepdf.Dictionary) -> dict[int, str]:
+def _by_glyph_names(font: pikepdf.Dictionary) -> dict[int, str]:
     """Characters by code, as the glyphs of a simple font are named; empty for a name that says nothing."""
     encoding = font.get("/Encoding")
     differences = encoding.get("/Differences") if isinstance(encoding, pikepdf.Dictionary) else None
@@ -192,7 +192,7 @@ def _says_nothing(text: str) -> bool:
     return not text or all(ord(c) < 32 or c == "\ufffd" or any(ord(c) in block for block in _PRIVATE) for c in text)
 
 
-def _said(source: bytes) -> dict[int, str]:
+def _by_to_unicode(source: bytes) -> dict[int, str]:
     """Return what a /ToUnicode says, by code."""
     stated: dict[int, str] = {}
     for kind, body in _MAP_BLOCK.findall(source):
@@ -224,7 +224,7 @@ def _text(digits: bytes) -> str:
     return bytes.fromhex((plain + b"0" * (len(plain) % 2)).decode()).decode("utf-16-be", "replace")
 
 
-def _known(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
+def _by_font_program(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
     """Characters by CID, as far as the font program names its glyphs."""
     descriptor = descendant.get("/FontDescriptor", pikepdf.Dictionary())
     program = descriptor.get("/FontFile2") or descriptor.get("/FontFile3")

@@ -58,7 +58,7 @@ class Boxes:
             self._by_left[round(box.left)].append(box)
             self._by_right[round(box.right)].append(box)
             self._by_bottom[round(box.bottom)].append(box)
-        self._combs = self._found_combs()
+        self._combs = self._find_combs()
         self._in_combs = {box for comb in self._combs for box in comb}
 
     def ticks(self) -> list[Rectangle]:
@@ -283,7 +283,7 @@ class Boxes:
             for other in self._near(box)
         )
 
-    def _found_combs(self) -> list[list[Rectangle]]:
+    def _find_combs(self) -> list[list[Rectangle]]:
         """Rows of four or more equal narrow cells."""
         combs: list[list[Rectangle]] = []
         seen: set[Rectangle] = set()

@@ -97,7 +97,7 @@ def _is_in_margin(box: Rectangle, marks: PageMarks) -> bool:
 def _roles(candidates: Sequence[CandidateOnPage], pages: dict[int, PageFields]) -> list[str | None]:
     """Return who fills in each place: by the party that its label names, or that is named below or above it in its column;
     for signatures side by side of nobody's, by the column."""
-    named = {number: _named(page.text.phrases) for number, page in pages.items()}
+    named = {number: _phrases_with_parties(page.text.phrases) for number, page in pages.items()}
     parties = [_party(candidate, named[candidate.page]) for candidate in candidates]
     written: dict[str, set[str]] = defaultdict(set)
     for party in parties:
@@ -108,7 +108,7 @@ def _roles(candidates: Sequence[CandidateOnPage], pages: dict[int, PageFields]) 
     return roles if any(roles) else _by_column(candidates)
 
 
-def _named(phrases: Iterable[Phrase]) -> list[tuple[Phrase, PartyName]]:
+def _phrases_with_parties(phrases: Iterable[Phrase]) -> list[tuple[Phrase, PartyName]]:
     """The short phrases that name a party."""
     return [
         (phrase, party)

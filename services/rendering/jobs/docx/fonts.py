@@ -38,7 +38,7 @@ _STYLES = (f"{W}pStyle", f"{W}rStyle", f"{W}tblStyle", f"{W}basedOn")
 _SUBSET = re.compile(r"^/?[A-Z]{6}\+")
 
 
-def asked_fonts(package: Package, stories: Sequence[Any]) -> list[str]:
+def requested_fonts(package: Package, stories: Sequence[Any]) -> list[str]:
     """Names of the fonts that the text may be set in: those of runs, of styles that are used, of the theme."""
     text = "".join(element.text or "" for root in stories for element in root.iter(TEXT))
     kinds = ["ascii", "hAnsi"]

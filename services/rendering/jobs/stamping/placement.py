@@ -74,10 +74,10 @@ class _Pages:
         """In the middle of the anchor, or where it hides nothing as near as can be; None when it would always hide a value."""
         side = (page.width, page.height)
         box = free_places.centred(area_to_rectangle(anchor, page), self._size, side)
-        occupied = self._taken(page, anchor.page, but=anchor)
+        occupied = self._occupied(page, anchor.page, but=anchor)
         if not any(free_places.overlap(box, other) for other in occupied):
             return box
-        occupied = self._taken(page, anchor.page)
+        occupied = self._occupied(page, anchor.page)
         drawn = self._drawn(page, anchor.page)
         return free_places.near(drawn.take(occupied), self._size, box) or free_places.near(
             Cells.blank(side).take(occupied), self._size, box
@@ -85,12 +85,12 @@ class _Pages:
 
     def _at_the_bottom(self, page: VisiblePage, number: int) -> free_places.Rectangle | None:
         side = (page.width, page.height)
-        occupied, drawn = self._taken(page, number), self._drawn(page, number)
+        occupied, drawn = self._occupied(page, number), self._drawn(page, number)
         return free_places.lowest(drawn.take(occupied), self._size, side) or free_places.least_covering(
             Cells.blank(side, _CELLS).take(occupied), drawn, self._size
         )
 
-    def _taken(self, page: VisiblePage, number: int, but: Area | None = None) -> list[free_places.Rectangle]:
+    def _occupied(self, page: VisiblePage, number: int, but: Area | None = None) -> list[free_places.Rectangle]:
         """The values on the page, without the one in the area ``but``, and the stamps."""
         values = [area for area in self._file.values if area.page == number and area != but]
         stamps = [box for where, box in self._stamps if where == number]

@@ -345,7 +345,7 @@ class CscProvider:
             response = answer.get("responseID")
             if isinstance(response, str) and response and len(some) == len(hashes):
                 started = {"response": response, "until": (now() + _POLLED_FOR).isoformat(), "polls": 0}
-                return _asked_again(started)
+                return _pending_again(started)
             signatures += _signatures(answer)
         self._give_back(permission)
         return tuple(signatures)
@@ -403,10 +403,10 @@ class CscProvider:
             if refusal.status == HTTPStatus.BAD_REQUEST and any(
                 text in refusal_text for text in self._profile.not_ready
             ):
-                return _asked_again(started)
+                return _pending_again(started)
             raise self._service.failure("signatures/signPolling", refusal, (permission.get("sad"),)) from refusal
         if not answer.get("signatures"):
-            return _asked_again(started)
+            return _pending_again(started)
         signatures = _signatures(answer)
         if len(signatures) == count:
             self._give_back(permission)
@@ -565,7 +565,7 @@ def _granted(answer: Mapping[str, Any], key: str, name: str) -> Grant:
     return Grant(json.dumps(secret), now() + timedelta(seconds=seconds_of(answer, _GRANT_KEPT)))
 
 
-def _asked_again(started: Mapping[str, Any]) -> Pending:
+def _pending_again(started: Mapping[str, Any]) -> Pending:
     """The provider is at work: asked after 2 s, then ever less often."""
     until = datetime.fromisoformat(str(started["until"]))
     if now() >= until:

@@ -103,17 +103,17 @@ class CscService:
     @property
     def info(self) -> dict[str, Any]:
         """Return what the service says of itself. Raises ProviderFailed."""
-        return self._known()[0]
+        return self._info_and_version()[0]
 
     @property
     def version(self) -> str:
         """``v1`` or ``v2``. Raises ProviderFailed."""
-        return self._known()[1]
+        return self._info_and_version()[1]
 
     def offers(self, method: str) -> bool:
         return method in texts_of(self.info.get("methods"))
 
-    def _known(self) -> tuple[dict[str, Any], str]:
+    def _info_and_version(self) -> tuple[dict[str, Any], str]:
         with self._lock:
             if self._info is None or self._info[2] < time.monotonic():
                 self._info = (*self._look(), time.monotonic() + _INFO_KEPT)

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from contracts.providers import DutystampSettings, Price, StampOffer
 from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Answer, Outbound
-from services.rendering.providers.calls import called, judge, without_secrets
+from services.rendering.providers.calls import guarded_call, judge, without_secrets
 from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 
@@ -132,7 +132,7 @@ class Peruri:
     def listed(self) -> list[KnownSerial]:
         """List all stamps that were ever bought. Raises ProviderFailed, also when the list is not whole."""
         user = quote(self._settings.user or "", safe="")
-        return _known(self._call("GET", f"{self._stamp_url}/chanel/sale/stamp/ext/{user}"))
+        return _serials_of_list(self._call("GET", f"{self._stamp_url}/chanel/sale/stamp/ext/{user}"))
 
     def is_used(self, serial: str) -> bool:
         """Ask whether the stamp is on a document. Raises ProviderFailed."""
@@ -148,7 +148,9 @@ class Peruri:
         return True
 
     def _states(self, text: str) -> list[KnownSerial]:
-        return _known(self._call("GET", f"{self._backend_url}/api/chanel/stamp/ext?filter={quote(text, safe='')}"))
+        return _serials_of_list(
+            self._call("GET", f"{self._backend_url}/api/chanel/stamp/ext?filter={quote(text, safe='')}")
+        )
 
     def _purchase(self, key: str, category: str) -> dict[str, Any]:
         return {
@@ -234,9 +236,9 @@ class Peruri:
         for renewed in (False, True):
             token = self._current_token()
             flag = {"retryFlag": "1"} if again or renewed else {}
-            answer = self._asked("POST", url, {**body, **flag, "jwToken": token}, {}, PLACING_SECONDS, buys=True)
+            answer = self._send("POST", url, {**body, **flag, "jwToken": token}, {}, PLACING_SECONDS, buys=True)
             content = self._content(answer, buys=True)
-            code, words = str(content.get("errorCode") or ""), self._said(content.get("errorMessage"))
+            code, words = str(content.get("errorCode") or ""), self._shown_text(content.get("errorMessage"))
             if code == _OK and str(content.get("status")).lower() == "true":
                 return
             if not renewed and (code == _TOKEN_OVER or _ABOUT_TOKEN.search(words)):
@@ -291,7 +293,7 @@ class Peruri:
         knows."""
         for renewed in (False, True):
             token = self._current_token()
-            answer = self._asked(method, url, body, {"Authorization": f"Bearer {token}"}, seconds, buys=buys)
+            answer = self._send(method, url, body, {"Authorization": f"Bearer {token}"}, seconds, buys=buys)
             over = answer.status == HTTPStatus.UNAUTHORIZED
             content = {} if over else self._content(answer, buys=buys)
             code = str(content.get("statusCode") or "")
@@ -303,7 +305,7 @@ class Peruri:
             if over or code == _TOKEN_OVER:
                 words = "The provider does not accept the token that it has just issued."
                 raise ProviderFailed("token_refused", words, retryable=True)
-            words = self._said(content.get("message"))
+            words = self._shown_text(content.get("message"))
             if _ABOUT_QUOTA.search(words):
                 raise ProviderFailed(
                     "no_stamps_left", f"The account has no stamps left to buy: {words}", retryable=False
@@ -321,18 +323,18 @@ class Peruri:
             if self._token is not None and self._token != spent:
                 return self._token
             body = {"user": self._settings.user, "password": self._settings.password}
-            answer = self._asked("POST", f"{self._backend_url}/api/users/login", body, {}, SECONDS, buys=False)
+            answer = self._send("POST", f"{self._backend_url}/api/users/login", body, {}, SECONDS, buys=False)
             content = {} if answer.status == HTTPStatus.UNAUTHORIZED else self._content(answer, buys=False)
             token = content.get("token")
             if str(content.get("statusCode")) != _OK or not isinstance(token, str) or not token:
-                words = self._said(content.get("message"))
+                words = self._shown_text(content.get("message"))
                 raise ProviderFailed(
                     "login_refused", f"The provider does not accept the login: {words}".rstrip(": "), retryable=False
                 )
             self._token = token
             return token
 
-    def _asked(
+    def _send(
         self,
         method: str,
         url: str,
@@ -351,7 +353,7 @@ class Peruri:
         def get() -> Answer:
             return self._outbound.get(url, sent, total_timeout=seconds, max_response=_LARGEST_ANSWER)
 
-        return called(url, post if method == "POST" else get, buys=buys)
+        return guarded_call(url, post if method == "POST" else get, buys=buys)
 
     def _content(self, answer: Answer, *, buys: bool) -> dict[str, Any]:
         """Return what it says, unless its status says all."""
@@ -368,7 +370,7 @@ class Peruri:
     def _secrets(self) -> tuple[str | None, ...]:
         return self._settings.password, self._token
 
-    def _said(self, words: object) -> str:
+    def _shown_text(self, words: object) -> str:
         """Return what it says, in one line, without our secrets should it repeat them."""
         return without_secrets(words, self._secrets)
 
@@ -405,7 +407,7 @@ def _entries(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _known(answer: Mapping[str, Any]) -> list[KnownSerial]:
+def _serials_of_list(answer: Mapping[str, Any]) -> list[KnownSerial]:
     """The serials of a list. One that is not whole, or not to be read, says nothing about what is not in it."""
     result = answer.get("result")
     rows = result.get("data") if isinstance(result, dict) else None

@@ -11,7 +11,7 @@ from services.rendering.protocol.messages import Signatory
 from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForChecks, host_of, settings_of
-from services.rendering.sealing.remote.credentials import mark_of, may_have_counted, tried_once
+from services.rendering.sealing.remote.credentials import counts_tries, mark_of, may_have_counted
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import certsigning
@@ -73,7 +73,7 @@ class CertsignChecks:
         try:
             grant = provider.authorize(credential, hashes, mechanism, _LABEL, idempotency_key=f"{key}-authorize")
         except ProviderFailed as failed:
-            if failed.counts or (tried_once(settings, provider) and may_have_counted(failed)):
+            if failed.counts or (counts_tries(settings, provider) and may_have_counted(failed)):
                 self._database.write(certsigning.note_problem, mark, now(), failed.message, refused=failed.counts)
             raise
         if isinstance(grant, Pending):

@@ -44,13 +44,13 @@ from services.rendering.sealing.remote.credentials import (
     Rows,
     Signatures,
     SigningBatch,
+    counts_tries,
     is_prepared,
     keepable,
     kept_credential,
     mark_of,
     may_have_counted,
     roomy_assurance,
-    tried_once,
 )
 from services.rendering.settings import Settings
 from services.rendering.signatures import signatories
@@ -168,7 +168,7 @@ class CertsignWork:
     def attempt(self, row: CertsignJob) -> Outcome:
         """One attempt, from where the one before it ended. The last signatures are written down with its outcome."""
         try:
-            run, signatures = self._sign_all(self._begun(row))
+            run, signatures = self._sign_all(self._begin_run(row))
         except _Later as later:
             return Retry("the provider is at work", after=later.after, counts=False)
         except _Away as away:
@@ -186,7 +186,7 @@ class CertsignWork:
         SIGNED.inc(len(signatures))
         return Done(record=lambda session, due: certsigning.finish(session, due, run.row, signatures, now()))
 
-    def _begun(self, row: CertsignJob) -> _Run:
+    def _begin_run(self, row: CertsignJob) -> _Run:
         begun = self._claimed.pop((row.id, row.attempts), None) or self._database.read(certsigning.begun, row)
         job = begun.job
         if job is None or job.request is None or row.order is None:
@@ -278,10 +278,12 @@ class CertsignWork:
         # A permission of no key costs nothing to be asked for again, unless a code that is good once was given for it.
         keeps = run.provider.idempotent or run.settings.authorization.totp is not None
         batch = SigningBatch(run.row, run.provider, credential, signatory, signings, keeps)
-        had = self._signatures.had(batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes))
-        if isinstance(had, AtWork):
-            raise self._later(had)
-        row, signatures = had
+        obtained = self._signatures.obtain(
+            batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes)
+        )
+        if isinstance(obtained, AtWork):
+            raise self._later(obtained)
+        row, signatures = obtained
         return run.at(row), signatures
 
     def _permitted(
@@ -300,9 +302,9 @@ class CertsignWork:
         self, run: _Run, mark: str, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
     ) -> Grant | Pending:
         """Ask for it; never with what the provider has refused and counted, or may have."""
-        once = tried_once(run.settings, run.provider)
+        once = counts_tries(run.settings, run.provider)
         with self._trying.turn(mark) as known_to_work:
-            works = known_to_work or self._tried_here(mark, once=once)
+            works = known_to_work or self._take_turn(mark, once=once)
             if known_to_work and not (run.works or self._database.read(certsigning.is_known_to_work, mark)):
                 self._trying.failed(mark)  # they were refused in another process since
                 raise _Later(_SOON)
@@ -331,7 +333,7 @@ class CertsignWork:
             self._trying.succeeded(mark)
             return answer
 
-    def _tried_here(self, mark: str, *, once: bool) -> bool:
+    def _take_turn(self, mark: str, *, once: bool) -> bool:
         """Nobody in this process tries these settings; nor does another process, and nobody was refused. True where another
         process has shown that they work."""
         self._refuse_where_refused(mark)

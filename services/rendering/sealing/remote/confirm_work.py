@@ -184,7 +184,7 @@ class ConfirmWork:
         try:
             if row.stage == Stage.ASKING and row.answers is None and row.session_until is None:
                 return _unanswered(row)
-            signer = self._sign_all(self._begun(row))
+            signer = self._sign_all(self._begin_run(row))
         except _AsksPerson as person:
             ask = person.ask
             return Retry(
@@ -193,7 +193,7 @@ class ConfirmWork:
                 record=lambda session, due: confirmations.wait_for_person(session, due, ask, now()),
             )
         except _Later as later:
-            return _asked_later(later)
+            return _retry_later(later)
         except PermissionVoid as void:
             return Retry(void.failed.message, after=timedelta(milliseconds=1), counts=False)
         except _Failed as failed:
@@ -203,7 +203,7 @@ class ConfirmWork:
         SIGNED.labels("signed").inc()
         return Done(record=lambda session, due: confirmations.finish(session, due, signer, now()))
 
-    def _begun(self, row: Confirmation) -> _Run:
+    def _begin_run(self, row: Confirmation) -> _Run:
         order = confirmations.order_of(row)
         try:
             settings = settings_of(order.certsign, self._secret)
@@ -360,14 +360,14 @@ class ConfirmWork:
         """Have these documents signed, in one authorisation. What a person has permitted is written down before it is used."""
         batch = SigningBatch(run.row, run.provider, credential, signatory, signings)
         try:
-            had = self._signatures.had(
+            obtained = self._signatures.obtain(
                 batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes)
             )
         except ProviderFailed as failed:
             raise _Failed(failed, answered=False) from failed
-        if isinstance(had, AtWork):
-            raise self._later(had, SIGN)
-        row, by_number = had
+        if isinstance(obtained, AtWork):
+            raise self._later(obtained, SIGN)
+        row, by_number = obtained
         return run.at(self._database.write(confirmations.keep_signatures, row, by_number, now()))
 
     def _permitted(
@@ -594,7 +594,7 @@ def _unanswered(row: Confirmation) -> Outcome:
     )
 
 
-def _asked_later(later: _Later) -> Outcome:
+def _retry_later(later: _Later) -> Outcome:
     return Retry(
         "the provider is at work",
         after=later.after,

@@ -80,7 +80,7 @@ def mark_of(settings: CertsignSettings, secret: str) -> str:
     return hmac.new(secret.encode(), b"certsign settings " + text, "sha256").hexdigest()
 
 
-def tried_once(settings: CertsignSettings, provider: CertificateProvider) -> bool:
+def counts_tries(settings: CertsignSettings, provider: CertificateProvider) -> bool:
     """Return whether settings have what a provider counts when it is wrong, each time that it is sent. Who keeps the keys of
     requests takes the same one for the same try."""
     return not provider.idempotent and bool(settings.authorization.pin or settings.authorization.totp)
@@ -249,7 +249,7 @@ class Signatures(Generic[Row]):
         """Return what ``session`` opens."""
         return seal(self._secret, f"{self._rows.sessions} {step}", session)
 
-    def had(
+    def obtain(
         self, batch: SigningBatch[Row], permitted: Callable[[Row], tuple[Row, Grant]]
     ) -> tuple[Row, dict[int, bytes]] | AtWork[Row]:
         """Have these files signed: the signatures, which were verified, by the numbers of their documents. ``permitted`` asks
@@ -257,7 +257,7 @@ class Signatures(Generic[Row]):
         does."""
         row, provider, hashes = batch.row, batch.provider, batch.hashes
         asked_before = row.grant is not None
-        grant = self._kept(row, provider)
+        grant = self._kept_grant(row, provider)
         unwritten = grant is None
         if grant is None:
             if asked_before:
@@ -302,7 +302,7 @@ class Signatures(Generic[Row]):
             raise ProviderFailed("too_slow", message, retryable=True)
         return AtWork(row, self.sealed_session(step, pending.session), until, pending.poll_after)
 
-    def _kept(self, row: Row, provider: CertificateProvider) -> Grant | None:
+    def _kept_grant(self, row: Row, provider: CertificateProvider) -> Grant | None:
         """The permission that was given before, if it is still good."""
         if row.grant is None or row.grant_until is None:
             return None

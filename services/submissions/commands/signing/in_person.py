@@ -95,7 +95,7 @@ def take(session: Session, command: rpc.TakeDevice, now: datetime) -> rpc.Handov
         visit_data = {"ip": (command.ip or "")[:64] or None, "user_agent": agent}
         data: dict[str, Any] = {"named": trail.party(taker), **visit_data}
         trail.append(submission, [trail.Line(trail.HAND_DEVICE, giver.id, data)], at)
-        return _told(submission, taker).model_copy(update={"shown_until": handing.shown_until(now, None)})
+        return _open_handover(submission, taker).model_copy(update={"shown_until": handing.shown_until(now, None)})
 
     # The key has no secret in it; the same request of the same browser is the same answer.
     key = f"{command.token_digest}/{command.device_digest[:16]}/{command.request_id}"
@@ -124,10 +124,10 @@ def _is_open(submission: store.LoadedSubmission, row: HandoverRow, device: str |
 def _screen(submission: store.LoadedSubmission, row: HandoverRow, device: str | None, now: datetime) -> rpc.Handover:
     if not _is_open(submission, row, device, now):
         return rpc.Handover(is_open=False)
-    return _told(submission, submission.submitter(row.to_id))
+    return _open_handover(submission, submission.submitter(row.to_id))
 
 
-def _told(submission: store.LoadedSubmission, taker: SubmitterRow) -> rpc.Handover:
+def _open_handover(submission: store.LoadedSubmission, taker: SubmitterRow) -> rpc.Handover:
     account = Account.model_validate(submission.snapshot.account)
     return rpc.Handover(
         is_open=True,

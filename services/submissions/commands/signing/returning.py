@@ -68,7 +68,7 @@ def send_again(session: Session, command: rpc.api.SendCorrected, site: Site, now
             domain.send_again(submission.state, at)
         except Refused as refused:
             raise invalid(refused.message, "returned", f"is {refused.state}") from None
-        lines = reopen(submission, _named(submission, command.sign_again), actor, at)
+        lines = reopen(submission, _parties_named(submission, command.sign_again), actor, at)
         state, happened = domain.send_again(submission.state, at)
         submission.row.returned = None
         for submitter in submission.submitters:
@@ -142,7 +142,7 @@ def _covered(submission: store.LoadedSubmission) -> dict[int, int]:
     return covered
 
 
-def _named(submission: store.LoadedSubmission, submitter_ids: Iterable[int]) -> list[SubmitterRow]:
+def _parties_named(submission: store.LoadedSubmission, submitter_ids: Iterable[int]) -> list[SubmitterRow]:
     by_id = {submitter.id: submitter for submitter in submission.submitters}
     parties = []
     for index, submitter_id in enumerate(submitter_ids):

@@ -126,7 +126,7 @@ def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: s
     if not digests:
         return set()
     passed = sa.select(CodeRow.address_digest).where(
-        CodeRow.subject == _told_apart(of_number(submitter, "")),
+        CodeRow.subject == _subject_key(of_number(submitter, "")),
         CodeRow.passed_at.is_not(None),
         CodeRow.address_digest.in_(digests),
     )
@@ -167,11 +167,11 @@ def issue(
     another sort than those of signers, it takes nothing from theirs."""
     address = address_digest(secret, challenge)
     rates.count(session, f"{counted} to {address}", SENDS, now, refusal=TOO_SOON)
-    rates.count(session, f"codes for {_told_apart(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
+    rates.count(session, f"codes for {_subject_key(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
     issued = Issued(uuid7(), new_seed(), now + LIFETIME)
     session.add(
         CodeRow(
-            subject=_told_apart(challenge),
+            subject=_subject_key(challenge),
             submission_id=submission_id,
             address_digest=address,
             code_digest=_code_digest(secret, challenge, code_of(secret, issued.seed)),
@@ -199,7 +199,7 @@ def judge(session: Session, challenge: Challenge, code: str, request_id: str, se
         return Judged("used", "This code has been used. Please ask for a new one.")
     if row.tries >= MOST_TRIES:
         return Judged("too_many", "Too many wrong codes were entered. Please ask for a new one.")
-    wrong_tries = f"wrong codes for {_told_apart(challenge)}"
+    wrong_tries = f"wrong codes for {_subject_key(challenge)}"
     if rates.wait(session, wrong_tries, WRONG_TRIES, now):
         return Judged("too_many", TOO_MANY)
     row.tries += 1
@@ -261,8 +261,8 @@ def masked(method: str, address: str) -> str:
 
 def drop(session: Session, submitter: Any) -> None:
     """Drop the codes of this submitter, sent and passed, also those that confirmed a number. What was counted stays."""
-    subjects = [_told_apart(Challenge(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
-    subjects.append(_told_apart(of_number(submitter, "")))
+    subjects = [_subject_key(Challenge(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
+    subjects.append(_subject_key(of_number(submitter, "")))
     session.execute(sa.delete(CodeRow).where(CodeRow.subject.in_(subjects)))
 
 
@@ -274,7 +274,7 @@ def forget(session: Session, now: datetime) -> None:
 
 
 def _newest(session: Session, challenge: Challenge, *, lock: bool = False) -> CodeRow | None:
-    query = sa.select(CodeRow).where(CodeRow.subject == _told_apart(challenge)).order_by(CodeRow.id.desc()).limit(1)
+    query = sa.select(CodeRow).where(CodeRow.subject == _subject_key(challenge)).order_by(CodeRow.id.desc()).limit(1)
     return session.scalar(for_update(query).execution_options(populate_existing=True) if lock else query)
 
 
@@ -286,12 +286,12 @@ def _issued_with(row: CodeRow | None, challenge: Challenge, secret: str) -> str 
     return None
 
 
-def _told_apart(challenge: Challenge) -> str:
+def _subject_key(challenge: Challenge) -> str:
     return f"{challenge.subject}/{challenge.method}"
 
 
 def _code_digest(secret: str, challenge: Challenge, code: str) -> str:
-    return mac(secret, "code", _told_apart(challenge), addresses.mailbox(challenge.address), code).hex()
+    return mac(secret, "code", _subject_key(challenge), addresses.mailbox(challenge.address), code).hex()
 
 
 def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> bool:

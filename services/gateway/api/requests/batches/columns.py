@@ -47,7 +47,7 @@ class Roles:
                 fields_by_role[role].append((names[field.uuid], field))
         return cls(list(fields_by_role), fields_by_role)
 
-    def named(self, role: str, key: str) -> FieldDefinition | None:
+    def field_of_name(self, role: str, key: str) -> FieldDefinition | None:
         """Return the field of the role that is called so, whatever the case where none is called exactly so."""
         fields = self.fields.get(role, [])
         exact = (field for name, field in fields if name == key)
@@ -198,7 +198,7 @@ class _Meanings:
         """``values.Rent``: of whichever role has such a field. Where no column names a role, there is one signer only."""
         if not self._by_role:
             return self._of_field(name, "", key)
-        having = [role for role in self._roles.names if self._roles.named(role, key) is not None]
+        having = [role for role in self._roles.names if self._roles.field_of_name(role, key) is not None]
         if len(having) > 1:
             written = " or ".join(f"{role}.{name[:_LONGEST]}" for role in having)
             return None, f"must name its role: write {written}"
@@ -208,7 +208,7 @@ class _Meanings:
 
     def _of_field(self, name: str, role: str, key: str) -> tuple[Column | None, str | None]:
         owner = role or next(iter(self._roles.names), "")
-        if (field := self._roles.named(owner, key)) is None:
+        if (field := self._roles.field_of_name(owner, key)) is None:
             return None, f"is not a field of the role {owner}"
         options = frozenset(field.options or ()) if field.type is FieldType.MULTIPLE else None
         return Column(name, role, (_VALUES, key), options), None

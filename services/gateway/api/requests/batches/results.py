@@ -25,7 +25,7 @@ def results_csv(rows: Iterable[dict[str, Any]]) -> bytes:
         for role in roles:
             submitter = by_role.get(role, {})
             cells += [submitter.get(key) for key in ("email", "status", "slug", "embed_src")]
-        writer.writerow([safe(cell) for cell in [*cells, _told(row["error"])]])
+        writer.writerow([safe(cell) for cell in [*cells, _error_text(row["error"])]])
     return out.getvalue().encode("utf-8-sig")
 
 
@@ -35,7 +35,7 @@ def safe(cell: Any) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _told(error: dict[str, Any] | None) -> str:
+def _error_text(error: dict[str, Any] | None) -> str:
     """The sentence, and each further reason with its place."""
     if not error:
         return ""

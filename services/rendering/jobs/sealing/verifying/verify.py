@@ -399,7 +399,7 @@ def _fault(entry: SignatureField, view: _View) -> str | None:
     if len(signers) != 1:
         return "it has not one signer"
     if not any(
-        _named(signers[0]["sid"], certificate.chosen)
+        _identifies(signers[0]["sid"], certificate.chosen)
         for certificate in certificates
         if certificate.name == "certificate"
     ):
@@ -412,7 +412,7 @@ def _has_byte_range(entry: SignatureField, size: int) -> bool:
     return bool(numbers) and len(numbers) % 2 == 0 and min(numbers) >= 0 and entry.end <= size
 
 
-def _named(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
+def _identifies(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
     if sid.name == "subject_key_identifier":
         return bool(certificate.key_identifier == sid.native)
     named = sid.chosen
@@ -442,7 +442,7 @@ def _certificate_in(contents: bytes) -> str | None:
         message = cms.ContentInfo.load(contents)["content"]
         (signer,) = message["signer_infos"]
         certificates = [choice.chosen for choice in message["certificates"] if choice.name == "certificate"]
-        return next((choice.sha256.hex() for choice in certificates if _named(signer["sid"], choice)), None)
+        return next((choice.sha256.hex() for choice in certificates if _identifies(signer["sid"], choice)), None)
     except Exception:  # hostile contents raise about anything
         return None
 
