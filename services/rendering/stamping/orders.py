@@ -166,12 +166,12 @@ def retry(session: Session, submission_id: int, account: Account, now: datetime)
     """Have stamps that failed tried again now, and those that wait for their next attempt, with the account's settings of
     today. What was asked of another account stays there. Returns False when nothing had failed."""
     remember_account(session, account)
-    is_tried_again = False
+    had_failed = False
     rows = _rows(session, submission_id, lock=True)
     for row in rows:
         if row.state not in ("parked", "due") or Stage(row.stage) in stages.STAMPED:
             continue
-        is_tried_again = is_tried_again or row.state == "parked" or row.problem is not None
+        had_failed = had_failed or row.state == "parked" or row.problem is not None
         if row.account == account.id or Stage(row.stage) is Stage.PLANNED:
             row.account, row.lane = account.id, account.lane
             row.settings, row.provider = account.sealed, account.name
@@ -179,9 +179,9 @@ def retry(session: Session, submission_id: int, account: Account, now: datetime)
             row.make_due(now)
     leave_work(session, DutyStamp.__tablename__)
     state = state_of(session, submission_id, now)
-    if is_tried_again and state is not None:
+    if had_failed and state is not None:
         tell(session, submission_id, rows[0].seal_id, state, settled=False)
-    return is_tried_again
+    return had_failed
 
 
 def erase(session: Session, submission_id: int) -> list[str]:

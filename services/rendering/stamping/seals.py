@@ -75,12 +75,12 @@ def over(session: Session, before: datetime) -> list[StampedSeal]:
 
 def without_stamps(session: Session, before: datetime) -> list[StampedSeal]:
     """Seals that were told as sealed before that moment, and whose stamps nobody tries any more."""
-    waiting = (
+    statement = (
         sa.select(StampedSeal)
         .join(SealJob, SealJob.id == StampedSeal.id)
         .where(StampedSeal.told_at < before, SealJob.state == "due", SealJob.leased_by.is_(None))
     )
-    rows = session.scalars(waiting.order_by(StampedSeal.id).limit(100))
+    rows = session.scalars(statement.order_by(StampedSeal.id).limit(100))
     return [row for row in rows if _is_given_up(session, row)]
 
 

@@ -187,8 +187,8 @@ def _pending(session: Session, line_id: int) -> BatchLineRow | None:
 
 
 def _has_made(session: Session, batch_id: int) -> bool:
-    created_row = sa.exists().where(BatchLineRow.batch_id == batch_id, BatchLineRow.status == RowStatus.CREATED.value)
-    return session.scalar(sa.select(created_row)) or False
+    is_created = sa.exists().where(BatchLineRow.batch_id == batch_id, BatchLineRow.status == RowStatus.CREATED.value)
+    return session.scalar(sa.select(is_created)) or False
 
 
 def _progress(session: Session, line: BatchLineRow, now: datetime) -> None:

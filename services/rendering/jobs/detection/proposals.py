@@ -144,17 +144,20 @@ def _by_column(candidates: Sequence[CandidateOnPage]) -> list[str | None]:
     signed = [number for number, candidate in enumerate(candidates) if candidate.kind == "signature"]
     for left in signed:
         for right in signed:
-            left_field, right_field = candidates[left], candidates[right]
-            if left_field.page != right_field.page or right_field.place.box.left < left_field.place.box.right:
+            left_candidate, right_candidate = candidates[left], candidates[right]
+            if (
+                left_candidate.page != right_candidate.page
+                or right_candidate.place.box.left < left_candidate.place.box.right
+            ):
                 continue
-            if shared(_height(left_field), _height(right_field)) <= 0:
+            if shared(_height(left_candidate), _height(right_candidate)) <= 0:
                 continue
             roles[left], roles[right] = "First Party", "Second Party"
-            middle = (left_field.place.box.right + right_field.place.box.left) / 2
+            middle = (left_candidate.place.box.right + right_candidate.place.box.left) / 2
             for number, near in enumerate(candidates):
                 if (
-                    near.page == left_field.page
-                    and abs(near.place.box.bottom - left_field.place.box.bottom) < _ABOVE / 2
+                    near.page == left_candidate.page
+                    and abs(near.place.box.bottom - left_candidate.place.box.bottom) < _ABOVE / 2
                 ):
                     if near.place.box.left >= middle - 4:
                         roles[number] = "Second Party"

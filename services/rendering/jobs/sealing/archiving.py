@@ -72,7 +72,7 @@ def survey(data: bytes, authority: Sequence[bytes]) -> ArchiveSurvey:
     known_certificates = list({certificate.dump(): certificate for certificate in known_certificates}.values())
 
     renewed = revocation.needing_proof(newest.leaves if newest else [], known_certificates, set())
-    lacking_before = revocation.needing_proof([*seal.leaves, *stamper[:1]], known_certificates, set())
+    of_seal_and_authority = revocation.needing_proof([*seal.leaves, *stamper[:1]], known_certificates, set())
     every = revocation.needing_proof(
         [leaf for signature in signatures for leaf in signature.leaves], known_certificates, set()
     )
@@ -84,7 +84,7 @@ def survey(data: bytes, authority: Sequence[bytes]) -> ArchiveSurvey:
             if not revocation.proven(certificate, store["/CRLs"], store["/OCSPs"])
         ]
 
-    required = {certificate.dump(): certificate for certificate in [*renewed, *lacking(lacking_before)]}
+    required = {certificate.dump(): certificate for certificate in [*renewed, *lacking(of_seal_and_authority)]}
     return ArchiveSurvey(
         required=[revocation.question_about(certificate, known_certificates) for certificate in required.values()],
         others=[

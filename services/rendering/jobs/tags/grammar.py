@@ -52,7 +52,7 @@ class Tag:
 @dataclass
 class ParsedTag:
     """``tag`` is the field, without areas; ``option`` names the option that this occurrence marks; ``width`` and
-    ``height`` as given, in the tag's pixels; ``attributes`` are the attributes that were understood, as they are written;
+    ``height`` as given, in the tag's pixels; ``attributes`` are those that were understood, as they are written;
     ``remarks`` tell what was left out."""
 
     tag: Tag

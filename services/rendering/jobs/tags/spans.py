@@ -155,12 +155,12 @@ def _understood(text: ReadText, spans: Sequence[Span]) -> int:
 def _is_right_to_left(left: str, right: str) -> bool:
     """Of two readings of a line, whether the one as a paragraph from right to left says more, or as much where most letters
     beside its tags run that way."""
-    more = _said(right) - _said(left)
+    more = _score_of_tags(right) - _score_of_tags(left)
     beside = [character for character in _MIRRORED_TAG.sub("", left) if character.isalpha()]
     return more > 0 or (more == 0 and 2 * len(RIGHT_TO_LEFT.findall("".join(beside))) > len(beside))
 
 
-def _said(line: str) -> int:
+def _score_of_tags(line: str) -> int:
     ends = list(_BRACES.finditer(line))
     pairs = zip(ends[::2], ends[1::2], strict=False)
     return sum(_verdict(parse_tag, line[opening.end() : closing.start()]) for opening, closing in pairs)

@@ -100,7 +100,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
         data = {"provider": order.provider, "ip": submitter.visit.get("ip")}
         trail.append(submission, [trail.Line(trail.START_CONFIRMATION, submitter.id, data)], at)
         _pending(submission, order, at)
-        order_for_rendering = ConfirmationOrder(
+        confirmation_order = ConfirmationOrder(
             **trial.fill,
             confirmation_id=confirmation.id,
             submitter_id=submitter.id,
@@ -109,7 +109,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
             return_url=f"{site.base_url}{RETURN_PATH}",
             to_check=trial.to_check,
         )
-        emit(session, CONFIRMATION_DUE, order_for_rendering, subject=announcement.subject)
+        emit(session, CONFIRMATION_DUE, confirmation_order, subject=announcement.subject)
         return ConfirmationView(step=ConfirmationStep.PREPARING, provider=order.provider)
 
     return once(session, rpc.confirmation.START_CONFIRMATION, command, decide)
