@@ -135,7 +135,7 @@ def _deleted(places: Places, *, mend: bool) -> Iterator[str]:
     left = {
         "notifications": gone & ids_known["notifications"] - _read(places, "notifications", notifications.erased),
         "webhooks": gone & ids_known["webhooks"] - _read(places, "webhooks", webhooks.erased),
-        "rendering": gone & _read(places, "rendering", rendering.kept),
+        "rendering": gone & _read(places, "rendering", rendering.submissions_with_content),
     }
     if mend and (again := set().union(*left.values())):
         with _opened(places, "submissions") as database:

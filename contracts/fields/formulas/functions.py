@@ -354,14 +354,14 @@ OPERATORS: Mapping[str, Function] = {
     "/": Function("/", "", _NUMBERS, _reckon(numbers.divided)),
     "%": Function("%", "", _NUMBERS, _reckon(numbers.modulo)),
     "=": Function("=", "", _judge_equal, equal),
-    "!=": Function("!=", "", _judge_equal, lambda given: not equal(given)),
+    "!=": Function("!=", "", _judge_equal, lambda arguments: not equal(arguments)),
     "<": Function("<", "", _judge_order, _ordered(lambda left, right: left < right)),
     "<=": Function("<=", "", _judge_order, _ordered(lambda left, right: left <= right)),
     ">": Function(">", "", _judge_order, _ordered(lambda left, right: left > right)),
     ">=": Function(">=", "", _judge_order, _ordered(lambda left, right: left >= right)),
     "and": Function("and", "", _takes("boolean", "boolean", "boolean")),
     "or": Function("or", "", _takes("boolean", "boolean", "boolean")),
-    "not": Function("not", "", _takes("boolean", "boolean"), lambda given: not given[0]),
+    "not": Function("not", "", _takes("boolean", "boolean"), lambda arguments: not arguments[0]),
 }
 
 CALLS: Mapping[str, Function] = {**FUNCTIONS, **OPERATORS}

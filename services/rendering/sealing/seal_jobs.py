@@ -308,12 +308,12 @@ class _Attempt:
         request: SealRequest,
         compared: Future[None],
         elsewhere: _Elsewhere,
-        kept: StampedSeal | None,
+        kept_seal: StampedSeal | None,
         archiver: Archiver | None,
     ) -> None:
         self._bases, self._signers = elsewhere.bases, elsewhere.signers
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
-        self._request, self._compared, self._kept_seal = request, compared, kept
+        self._request, self._compared, self._kept_seal = request, compared, kept_seal
         self._provided = elsewhere.by_provider
         self._making = self._documents
         self._fields = [value.field for value in self._request.values]

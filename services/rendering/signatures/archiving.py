@@ -103,6 +103,6 @@ class Archiver:
         except NotProven as error:
             raise NotArchived(f"no proof of non-revocation for {question.subject} ({error})") from error
         with self._lock:
-            self._proofs = {name: kept for name, kept in self._proofs.items() if kept.until > moment}
+            self._proofs = {name: stored for name, stored in self._proofs.items() if stored.until > moment}
             self._proofs[key] = Proof(proof.kind, proof.answer, min(proof.until, moment + _KNOWN_FOR))
         return proof

@@ -53,12 +53,12 @@ LOOKED_EVERY, FORGOTTEN_EVERY = timedelta(seconds=20), timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Batches:
-    """``kept`` is how long a batch is kept once it has ended."""
+    """``keep_for`` is how long a batch is kept once it has ended."""
 
     creator: Creator
     database: Database
     site: Site
-    kept: timedelta
+    keep_for: timedelta
 
     def loops(self) -> list[DueWork | Every]:
         work = DueWork(
@@ -104,7 +104,7 @@ class Batches:
         return More(timedelta(seconds=max(pace, PAUSE if work.put_back == dealt_with else 0.0)))
 
     def _end_batch(self) -> Outcome:
-        keep_for = self.kept
+        keep_for = self.keep_for
         return Done(record=lambda session, row: commands.finish(session, row, keep_for, now()))
 
 

@@ -181,8 +181,8 @@ def check_signatures(
     for number, (digest, signature) in enumerate(zip(digests, signatures, strict=True), 1):
         valid = _valid_form(key, mechanism, digest, signature)
         if valid is None:
-            others = (other for other in digests if other != digest)
-            if any(_valid_form(key, mechanism, other, signature) is not None for other in others):
+            other_digests = (other for other in digests if other != digest)
+            if any(_valid_form(key, mechanism, other, signature) is not None for other in other_digests):
                 raise Refused(f"the provider's signature {number} is of another hash: they are not in order")
             raise Refused(
                 f"the provider's signature {number} was not made with its certificate's key over what was sent"
