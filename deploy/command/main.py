@@ -339,11 +339,11 @@ def _parser(command: str, description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"countersign {command}", description=description)
 
 
-def _services(parser: argparse.ArgumentParser, named: list[str]) -> list[str]:
+def _services(parser: argparse.ArgumentParser, names: list[str]) -> list[str]:
     """The named services, or all; what is none ends the program."""
-    if unknown := [name for name in named if name not in SERVICES]:
+    if unknown := [name for name in names if name not in SERVICES]:
         parser.error(f"{', '.join(unknown)} is no service: there are {', '.join(SERVICES)}")
-    return named or list(SERVICES)
+    return names or list(SERVICES)
 
 
 def _use_settings(*, quietly: bool = False) -> None:

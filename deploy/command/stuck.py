@@ -49,7 +49,9 @@ def look(names: Sequence[str], *, as_json: bool) -> int:
             unknown[name] = checking.reason_of(error)
     messages = _parked(unknown)
     if as_json:
-        listed = {name: [dataclasses.asdict(work) for work in some] for name, some in stuck_by_service.items()}
+        listed = {
+            name: [dataclasses.asdict(work) for work in stuck_work] for name, stuck_work in stuck_by_service.items()
+        }
         print(json.dumps({**listed, "parked": messages, "unknown": unknown}, default=_encoded, indent=2))
     else:
         for line in [*_lines(stuck_by_service), *_parked_lines(messages), *_unknown_lines(unknown)]:
@@ -84,8 +86,8 @@ def _parked(unknown: dict[str, str]) -> list[str]:
 
 
 def _lines(stuck_by_service: Mapping[str, Sequence[Stuck]]) -> Iterator[str]:
-    for name, some in stuck_by_service.items():
-        for work in some:
+    for name, stuck_work in stuck_by_service.items():
+        for work in stuck_work:
             yield f"{name}: {work.work}: {work.count} {_STATES[work.state]}"
             yield from (f"    {_described(row)}" for row in work.rows)
             if work.count > len(work.rows):

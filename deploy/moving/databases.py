@@ -199,8 +199,8 @@ def holding(url: str, tables: Sequence[Table]) -> Iterator[Opened]:
     with _unless_locked(_IN_USE), _connected(parsed) as opened, _rolled_back(opened):
         if isinstance(opened, OnPostgresql):
             _must_be_unused(opened)
-            there = set(tables_of(opened.connection))
-            _lock(opened, [table for table in tables if table.name in there])
+            existing_tables = set(tables_of(opened.connection))
+            _lock(opened, [table for table in tables if table.name in existing_tables])
         yield opened
 
 

@@ -121,7 +121,7 @@ def move(source: Source, target: Target, *, say: Callable[[str], None] = lambda 
 def is_moved(source: Source, target: Target) -> bool:
     """Was this source moved into the target before, so that nothing is left but to compare? Raises Unsuitable when something
     else is in the target. Changes nothing."""
-    if not target.is_there or not (there := target.tables()):
+    if not target.is_there or not (existing_tables := target.tables()):
         return False
     facts = target.facts()
     if facts:
@@ -129,7 +129,9 @@ def is_moved(source: Source, target: Target) -> bool:
             raise Unsuitable("the target holds a part of another database: give an empty one")
         return False
     with target.transaction() as connection:
-        is_same = event_stream.name in there and connection.scalar(sa.select(event_stream.c.epoch)) == source.epoch
+        is_same = (
+            event_stream.name in existing_tables and connection.scalar(sa.select(event_stream.c.epoch)) == source.epoch
+        )
         is_same = is_same and migrations.revision_of(connection) == source.revision
     if not is_same:
         raise Unsuitable("the target is not empty: give an empty one")
@@ -141,12 +143,12 @@ def is_moved(source: Source, target: Target) -> bool:
 def _must_be_known(opened: Opened, tables: Sequence[Table]) -> None:
     """Refuse what this version does not know: it would stay behind."""
     expected = {table.name: {column.name for column in table.columns} for table in tables}
-    there = opened.layout()
-    if strange := sorted(there.keys() - expected.keys()):
+    layout = opened.layout()
+    if strange := sorted(layout.keys() - expected.keys()):
         raise Unsuitable(f"it has tables that this version does not know, and would stay behind: {', '.join(strange)}")
     for name, columns in expected.items():
-        if there.get(name) != columns:
-            differing = sorted(columns ^ there.get(name, set()))
+        if layout.get(name) != columns:
+            differing = sorted(columns ^ layout.get(name, set()))
             raise Unsuitable(f"its table {name} is not as this version has it: {', '.join(differing)}")
 
 

@@ -96,19 +96,19 @@ def target_of(url: str, service: str) -> str:
 def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
     """Move these databases, and say what came of it. Raises what ``move`` raises, naming the service."""
     with contextlib.ExitStack() as stack:
-        held, opened = {}, {}
+        source_by_service, target_by_service = {}, {}
         for service, url in sources.items():
             with _naming_service(service):
-                held[service] = stack.enter_context(examined(service, url))
-                opened[service] = stack.enter_context(Target(targets[service]))
-                is_moved(held[service], opened[service])
-        for service, source in held.items():
+                source_by_service[service] = stack.enter_context(examined(service, url))
+                target_by_service[service] = stack.enter_context(Target(targets[service]))
+                is_moved(source_by_service[service], target_by_service[service])
+        for service, source in source_by_service.items():
 
             def say(line: str, service: str = service) -> None:
                 print(f"{service}: {line}", file=sys.stderr, flush=True)
 
             with _naming_service(service):
-                _tell(move(source, opened[service], say=say))
+                _tell(move(source, target_by_service[service], say=say))
     print("Everything is there, and equal. Set these, with their passwords, then start the services:")
     for service, target in targets.items():
         parsed = normalised(target)

@@ -389,8 +389,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self) -> None:
         path = urlsplit(self.path).path
         body = self._body()
-        if (named := re.fullmatch(r"/csc/(v[12])/(.+)", path)) is not None:
-            version, operation = named.groups()
+        if (match := re.fullmatch(r"/csc/(v[12])/(.+)", path)) is not None:
+            version, operation = match.groups()
             content = self._json(body)
             self.provider.bodies.append((operation, content))
             self.provider.before(operation)

@@ -218,9 +218,9 @@ def _openssl(arguments: Sequence[str], standard_input: bytes = b"") -> bytes:
 
 def hashes(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of files, by name; of a folder those of the files in it."""
-    named = [root / name for name in names]
+    paths = [root / name for name in names]
     files = [
-        file for path in named for file in ([path] if path.is_file() else sorted(path.glob("*"))) if file.is_file()
+        file for path in paths for file in ([path] if path.is_file() else sorted(path.glob("*"))) if file.is_file()
     ]
     return {file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 

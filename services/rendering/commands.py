@@ -471,8 +471,8 @@ def forget_made_from(session: Session, digests: Collection[str], now: datetime) 
         return []
     _take_turn(session, digests, exclusive=True)
     marks = [{"handler": queries.FORGOTTEN, "event_id": queries.mark_of(sha256), "at": now} for sha256 in digests]
-    noted = insert_into(session, inbox).values(marks)
-    session.execute(noted.on_conflict_do_update(index_elements=["handler", "event_id"], set_={"at": now}))
+    statement = insert_into(session, inbox).values(marks)
+    session.execute(statement.on_conflict_do_update(index_elements=["handler", "event_id"], set_={"at": now}))
     keys_of_results = sa.select(ResultSource.kind, ResultSource.digest).where(ResultSource.sha256.in_(digests))
     results = list(session.scalars(sa.select(Result).where(sa.tuple_(Result.kind, Result.digest).in_(keys_of_results))))
     _forget(session, results)
@@ -566,15 +566,15 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys += [*prepared, *keys_of_seals, *orders.erase(session, erased.submission_id)]
     news.erase(session, erased.submission_id)
     removal = leave_removal(session, keys, now)
-    noted = {**deleted, "files": len(set(keys))}
-    erasures.begin(session, erased.submission_id, noted, removal, busy_until, now, is_requested=is_first_request)
+    counts = {**deleted, "files": len(set(keys))}
+    erasures.begin(session, erased.submission_id, counts, removal, busy_until, now, is_requested=is_first_request)
     return keys
 
 
 def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
     """Return whether the submission was erased after what the event says: one that a restore has brought back goes on."""
-    noted = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
-    at = session.scalar(noted)
+    query = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
+    at = session.scalar(query)
     return at is not None and at >= envelope.occurred_at
 
 

@@ -46,8 +46,8 @@ def marks(session: Session, sources: Collection[str]) -> dict[str, datetime]:
     """Return when what was made of each of these documents (SHA-256) was last to be forgotten; only of those for which that
     was a short time ago."""
     names = [mark_of(sha256) for sha256 in sources]
-    noted = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
-    return {row.event_id: row.at for row in session.execute(noted)} if names else {}
+    query = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
+    return {row.event_id: row.at for row in session.execute(query)} if names else {}
 
 
 def mark_of(sha256: str) -> str:

@@ -40,11 +40,11 @@ def backlog(session: Session, moment: datetime) -> list[Backlog]:
     long enough (``later``: in the next seven days; ``waiting``: on legal hold), and erasures whose receipts are not signed
     yet."""
     sealing = SubmissionRow.sealing_status == SealingStatus.SEALING.value
-    overdue, held = retention.backlog(session, moment)
+    overdue, on_hold = retention.backlog(session, moment)
     soon, _ = retention.backlog(session, moment + _SOON)
     return [
         Backlog(work=SEALING, **_due(session, SubmissionRow.sealing_since, sealing)),
-        Backlog(work="deletions by retention", due=overdue, later=soon - overdue, waiting=held),
+        Backlog(work="deletions by retention", due=overdue, later=soon - overdue, waiting=on_hold),
         Backlog(work=_RECEIPTS, **_due(session, ErasureRow.erased_at, ErasureRow.signature.is_(None))),
     ]
 

@@ -160,12 +160,12 @@ def visible_template(session: Session, actor: Actor, template_id: int, *, lock: 
     """The template, or ServiceError("not_found") when it is not there for this actor. ``lock`` it before changing it."""
     if not 0 < template_id <= LARGEST_ID:
         raise not_found("Template")
-    there = (TemplateRow.id == template_id, visible_to(actor))
+    conditions = (TemplateRow.id == template_id, visible_to(actor))
     if lock:
-        if session.scalar(sa.select(_columns.id).where(*there)) is None:  # nobody waits for what they may not see
+        if session.scalar(sa.select(_columns.id).where(*conditions)) is None:  # nobody waits for what they may not see
             raise not_found("Template")
         _lock(session, _columns.id == template_id)
-    row = session.scalar(sa.select(TemplateRow).where(*there), execution_options={"populate_existing": lock})
+    row = session.scalar(sa.select(TemplateRow).where(*conditions), execution_options={"populate_existing": lock})
     if row is None:
         raise not_found("Template")
     return row
@@ -245,15 +245,15 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
 
 def is_of_test(session: Session, actor: Actor, external_id: str) -> bool:
     """Tell whether a test template has the key and would lose it to what is made with this one (``take_from_test``)."""
-    held = sa.exists().where(TemplateRow.external_id == external_id, TemplateRow.test)
-    return not actor.test and bool(session.scalar(sa.select(held)))
+    test_template = sa.exists().where(TemplateRow.external_id == external_id, TemplateRow.test)
+    return not actor.test and bool(session.scalar(sa.select(test_template)))
 
 
 def take_from_test(session: Session, actor: Actor, external_id: str) -> None:
     """Take the key from a test template when a live one is to have it: what is done with a live key goes before."""
     if not actor.test:
-        held = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
-        session.execute(held.values(external_id=None))
+        statement = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
+        session.execute(statement.values(external_id=None))
 
 
 def _document(row: Any, links: FileLinks) -> dict[str, Any]:

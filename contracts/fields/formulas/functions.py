@@ -205,8 +205,8 @@ def _reckon(compute: Callable[..., int]) -> Callable[[list[Any]], int]:
 
 def _extreme(choose: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     def compute(arguments: list[Any]) -> Any:
-        there = [value for value in arguments if value is not None]
-        return choose(there) if there else None
+        present = [value for value in arguments if value is not None]
+        return choose(present) if present else None
 
     return compute
 

@@ -108,11 +108,11 @@ def never_computed(fields: Sequence[FieldDefinition], earlier: Mapping[str, Coll
     the uuid of each party those whose values it may find, its own among them."""
     owners = {field.uuid: field.submitter_uuid for field in fields}
     for field in fields:
-        named = needed(field, FORMULA)
-        named_owners = [owners[uuid] for uuid in named if uuid in owners]
+        named_uuids = needed(field, FORMULA)
+        named_owners = [owners[uuid] for uuid in named_uuids if uuid in owners]
         if (
-            named
-            and len(named_owners) == len(named)
+            named_uuids
+            and len(named_owners) == len(named_uuids)
             and not set(named_owners) & set(earlier.get(field.submitter_uuid, ()))
         ):
             yield Fault(

@@ -201,12 +201,12 @@ def _place(url: str) -> str:
 
 def origin_of(url: str) -> str:
     """``https://sign.example.com`` of what was named, with or without a scheme or ``/api`` at its end. Raises Misused."""
-    named = url.strip()
-    if "://" not in named:
-        host = named.partition("/")[0].rpartition(":")[0] or named.partition("/")[0]
-        named = f"{'http' if host in LOCAL else 'https'}://{named}"
+    address = url.strip()
+    if "://" not in address:
+        host = address.partition("/")[0].rpartition(":")[0] or address.partition("/")[0]
+        address = f"{'http' if host in LOCAL else 'https'}://{address}"
     try:
-        parts = urlsplit(named)
+        parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False

@@ -81,17 +81,17 @@ def main(arguments: list[str]) -> int:
 
 def receiver_of(url: str) -> str:
     """The address to forward to, with a scheme. Raises Misused."""
-    named = url.strip()
-    if "://" not in named:
-        named = f"http://{named}"
+    address = url.strip()
+    if "://" not in address:
+        address = f"http://{address}"
     try:
-        parts = urlsplit(named)
+        parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or parts.username is not None or parts.fragment or any(map(str.isspace, named)):
+    if not usable or parts.username is not None or parts.fragment or any(map(str.isspace, address)):
         raise Misused("--forward must be a URL such as http://localhost:3000/hook")
-    return named
+    return address
 
 
 class Feed:

@@ -29,8 +29,8 @@ def admin_with(session: Session, email: str) -> Actor:
     """Return the admin with this address. Raises ServiceError("not_found"), which names those that there are."""
     user = active_actor_with(session, email)
     if user is None or user.role is not Role.ADMIN:
-        there = ", ".join(admins(session))
-        raise ServiceError("not_found", f"no admin has the address {email}; there are: {there or 'none'}")
+        addresses = ", ".join(admins(session))
+        raise ServiceError("not_found", f"no admin has the address {email}; there are: {addresses or 'none'}")
     return user
 
 

@@ -76,10 +76,10 @@ def convert(
         schema["items"] = convert(schema["items"], document, shape, describe=describe)
     if isinstance(schema.get("additionalProperties"), dict):
         schema["additionalProperties"] = convert(schema["additionalProperties"], document, describe=describe)
-    for several in ("anyOf", "oneOf", "allOf"):
-        if several in schema:
-            schema[several] = [
-                convert(alternative, document, shape, describe=describe) for alternative in schema[several]
+    for combination in ("anyOf", "oneOf", "allOf"):
+        if combination in schema:
+            schema[combination] = [
+                convert(alternative, document, shape, describe=describe) for alternative in schema[combination]
             ]
     return _or_null(schema) if merged.get("nullable") is True else schema
 

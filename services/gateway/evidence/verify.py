@@ -207,13 +207,13 @@ def _manifest(data: bytes) -> Dict[str, Any]:
     manifest: Dict[str, Any] = _json(data)
     if manifest["type"] != TYPE or manifest["version"] != 1:
         raise ValueError("it is of another kind or version")
-    named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
-    named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
-    named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
-    named += [document["certificates"] for document in manifest["documents"] if document.get("certificates")]
+    members_named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
+    members_named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
+    members_named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
+    members_named += [document["certificates"] for document in manifest["documents"] if document.get("certificates")]
     statements = [statement for party in manifest["parties"] for statement in party["statements"]]
-    named += [statement[key] for statement in statements for key in ("statement", "signature")]
-    missing = [name for name in named if name not in manifest["members"]]
+    members_named += [statement[key] for statement in statements for key in ("statement", "signature")]
+    missing = [name for name in members_named if name not in manifest["members"]]
     if missing:
         raise ValueError(f"it has no hash of {missing[0]}")
     seconds(manifest["sealed_at"])

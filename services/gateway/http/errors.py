@@ -65,8 +65,8 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
 def unsupported(media_types: Sequence[str]) -> ServiceError:
     """The refusal of a body of a type that the operation does not take; ``media_types`` are those that it does."""
     *earlier, last = media_types
-    named = f"{', '.join(earlier)} or {last}" if earlier else last
-    return ServiceError("unsupported_media_type", f"Send the file as {named}.")
+    choice = f"{', '.join(earlier)} or {last}" if earlier else last
+    return ServiceError("unsupported_media_type", f"Send the file as {choice}.")
 
 
 def as_service_error(error: Exception) -> ServiceError:

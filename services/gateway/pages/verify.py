@@ -113,8 +113,8 @@ def kind_of(recognised: rendering.Recognised) -> str:
         return "changed"
     if our_seals:
         return "extended" if all(signature.integrity == "valid" for signature in our_seals) else "unknown"
-    named = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
-    return named.get(verification.checksum_status, "unknown")
+    kind_by_status = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
+    return kind_by_status.get(verification.checksum_status, "unknown")
 
 
 def verdict_of(signature: rendering.VerifiedSignature) -> str:

@@ -87,12 +87,12 @@ def _outside_code(text: str, change: Callable[[str], str]) -> Iterator[str]:
         yield part if number % 2 else change(part)
 
 
-def _served(there: Collection[str]) -> Callable[[re.Match[str]], str]:
+def _served(served_names: Collection[str]) -> Callable[[re.Match[str]], str]:
     def link(match: re.Match[str]) -> str:
         picture, words, target = match.groups()
         path = target.partition("#")[0]
         elsewhere = target.startswith(("/", "http:", "https:", "#"))
-        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in there)):
+        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in served_names)):
             return match[0]
         return words
 

@@ -108,8 +108,8 @@ def _page(document: Document, tag: Document, of_tag: list[Call], api: str) -> st
     return "\n\n".join(blocks) + "\n"
 
 
-def _overview(several: list[Call], page: str) -> str:
-    rows = ((f"`{call.method} {call.path}`", f"[{call.summary}]({page}#{slug(call.summary)})") for call in several)
+def _overview(listed_calls: list[Call], page: str) -> str:
+    rows = ((f"`{call.method} {call.path}`", f"[{call.summary}]({page}#{slug(call.summary)})") for call in listed_calls)
     return schemas.table(("Call", "What it does"), rows)
 
 

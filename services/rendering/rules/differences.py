@@ -119,8 +119,8 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
                 canonical_json.digest(sorted(statements.digest(statement.statement) for statement in of_party)),
             )
         if not of_party and line.occurred_at >= since + ROLLOUT:
-            there = canonical_json.digest({"line": line.hash, "given": _digest_of_given(request, submitter_id)})
-            yield _now(f"the completion of {party_name} is not confirmed by any statement", there)
+            digest = canonical_json.digest({"line": line.hash, "given": _digest_of_given(request, submitter_id)})
+            yield _now(f"the completion of {party_name} is not confirmed by any statement", digest)
     for submitter_id, party_name in names.items():
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
             difference = f"{party_name} counts as completed, and no line of the audit trail says so"
@@ -286,24 +286,27 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     yield from _reasons_drawn(request, check)
     parties = {party.id: party for party in request.parties}
     for line in standing(request.trail):
-        named = line.data.get("party")
-        if line.submitter_id is None or not named:
+        party_named = line.data.get("party")
+        if line.submitter_id is None or not party_named:
             continue
         party = parties.get(line.submitter_id)
         if party is None:
             yield _now(f"submitter {line.submitter_id} has completed, and is not to be named", None)
-        elif not _is_told(party, line, named):
+        elif not _is_told(party, line, party_named):
             now = party.model_dump(mode="json", include=_NAMED)
             difference = f"{_name(party)} is to be named otherwise than on the line of their completion"
             yield _now(difference, canonical_json.digest(now))
 
 
-def _is_told(party: PartySummary, line: TrailEvent, named: Mapping[str, Any]) -> bool:
+def _is_told(party: PartySummary, line: TrailEvent, party_named: Mapping[str, Any]) -> bool:
     """Return whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names
     one."""
     by_api = line.data.get("by") if line.event_type == API_COMPLETION else None
     return (
-        all((getattr(party, key) or None) == (named.get(key) or None) for key in ("role", "name", "email", "phone"))
+        all(
+            (getattr(party, key) or None) == (party_named.get(key) or None)
+            for key in ("role", "name", "email", "phone")
+        )
         and party.completed_at is not None
         and iso(party.completed_at) == iso(line.occurred_at)
         and party.completed_by_api == by_api
@@ -347,17 +350,19 @@ def _values_drawn(
     it."""
     files = {attachment.uuid: attachment.file.sha256 for attachment in request.attachments}
     owners = {party.party_uuid: party for party in check.parties}
-    named = {party.id: party for party in request.parties}
+    party_by_submitter = {party.id: party for party in request.parties}
     for value_ in request.values:
         name, defined = _name_of_field(value_.field), definitions.get(value_.field.uuid)
         value = _as_given(value_, files)
         owner = owners.get(defined.submitter_uuid) if defined else None
-        if not _is_defined(value_.field, defined, named.get(value_.submitter_id), request.submission_id, hidden):
+        if not _is_defined(
+            value_.field, defined, party_by_submitter.get(value_.submitter_id), request.submission_id, hidden
+        ):
             now = canonical_json.digest(value_.field.model_dump(mode="json"))
             yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
         if owner is None or owner.submitter_id != value_.submitter_id:
-            there = canonical_json.digest({"submitter": value_.submitter_id, "value": value})
-            yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", there)
+            digest = canonical_json.digest({"submitter": value_.submitter_id, "value": value})
+            yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", digest)
         elif value_.field.type not in STATIC_TYPES and value != owner.values.get(value_.field.uuid):
             yield _now(f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value))
     uuids_drawn = {value.field.uuid for value in request.values}
@@ -389,8 +394,8 @@ def _reasons_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     drawn_reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
     for uuid in _differing(given_reasons, drawn_reasons):
         name = _name_of_field(signatures[uuid]) if uuid in signatures else uuid
-        there = canonical_json.digest(drawn_reasons.get(uuid))
-        yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", there)
+        digest = canonical_json.digest(drawn_reasons.get(uuid))
+        yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", digest)
 
 
 def _name_of_field(field: FieldDefinition) -> str:

@@ -134,8 +134,10 @@ def compare(session: Session, account: str, listed: Sequence[KnownSerial], liste
         number for number, serial in books.items() if number not in listed_numbers and serial.bought_at < listed_at
     )
     session.flush()
-    held = sa.select(StampSerial.number).where(StampSerial.account == account, StampSerial.state == Holding.HELD)
-    comparison.held = sorted(session.scalars(held))
+    held_numbers = sa.select(StampSerial.number).where(
+        StampSerial.account == account, StampSerial.state == Holding.HELD
+    )
+    comparison.held = sorted(session.scalars(held_numbers))
     return comparison
 
 

@@ -228,10 +228,10 @@ class StampWork:
             return
 
         def note(session: Session) -> None:
-            noted = session.get(DutyStamp, row.id, with_for_update=True)
-            if noted is not None:
-                noted.problem, noted.last_error = code, words
-                self._tell(session, noted)
+            stamp = session.get(DutyStamp, row.id, with_for_update=True)
+            if stamp is not None:
+                stamp.problem, stamp.last_error = code, words
+                self._tell(session, stamp)
 
         self._database.write(note)
 

@@ -114,16 +114,16 @@ def own_documents(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def deleted_documents(documents: Iterable[dict[str, Any]], results: dict[str, Any] | None) -> list[ErasedDocument]:
     """List the documents that go with the submission, those of its snapshot that are its own and those that were sealed, each
     once. What its parties attached is not among them: from the hash of a drawn name somebody could guess the name."""
-    named = [
+    kind_and_file = [
         (kind, document[part])
         for document in documents
         for kind, part in (("original", "original"), ("prepared", "file"))
         if document[part]["key"].startswith(PREFIX)
     ]
     for version in (*results.get("earlier", ()), results) if results else ():
-        named += [("sealed", document["file"]) for document in version["documents"]]
-        named += [(kind, version[part]) for kind, part in _SEALED_BESIDES if version.get(part)]
-    kinds = {file["sha256"]: kind for kind, file in reversed(named)}
+        kind_and_file += [("sealed", document["file"]) for document in version["documents"]]
+        kind_and_file += [(kind, version[part]) for kind, part in _SEALED_BESIDES if version.get(part)]
+    kinds = {file["sha256"]: kind for kind, file in reversed(kind_and_file)}
     return [ErasedDocument(kind=kind, sha256=sha256) for sha256, kind in reversed(kinds.items())]
 
 

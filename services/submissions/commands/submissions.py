@@ -58,10 +58,10 @@ def create(
         session.flush()
         if known_template is None:
             row.name = row.name or present.unnamed(row.id, command.account.locale)  # no template has a name for it
-        there = [
+        present_submitters = [
             (position, submitter) for position, submitter in enumerate(plan.submitters) if submitter.invited_by is None
         ]
-        submitters = [_submitter_row(row, position, draft, now) for position, draft in there]
+        submitters = [_submitter_row(row, position, draft, now) for position, draft in present_submitters]
         row.invitees = invites.waiting(plan.submitters, prepared)
         session.add_all(submitters)
         session.flush()
@@ -86,7 +86,9 @@ def create(
             submission, site, now, {**actor_data, **trail.creation_data(submission)}, by_api=actor_data
         )
         announce.keep(announcement, [Happened(Fact.CREATED)])
-        completed = [submitter for submitter, (_, draft) in zip(submitters, there, strict=True) if draft.completed]
+        completed = [
+            submitter for submitter, (_, draft) in zip(submitters, present_submitters, strict=True) if draft.completed
+        ]
         for submitter in completed:
             complete_by_api(announcement, submitter, command.actor)
         state, happened = domain.create(submission.state, [submitter.id for submitter in completed], seal_id=uuid7())
@@ -106,8 +108,8 @@ def drafted(command: rpc.CreateSubmission, template: Basis, plan: Plan, now: dat
     given are not there yet: what they would show is left out."""
     row = _submission_row(command, plan, now)
     row.id = 0
-    there = [submitter for submitter in plan.submitters if submitter.invited_by is None]
-    submitters = [_submitter_row(row, position, draft, now) for position, draft in enumerate(there)]
+    present_submitters = [submitter for submitter in plan.submitters if submitter.invited_by is None]
+    submitters = [_submitter_row(row, position, draft, now) for position, draft in enumerate(present_submitters)]
     for number, submitter in enumerate(submitters, start=1):
         submitter.id = number
     return sealing.fill_request(row, _snapshot_row(0, command, template, plan), submitters, [], None)

@@ -91,10 +91,12 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     if not doubtful:
         return
     first = _first_document(question)
-    named = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
+    uuids_of_documents = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
     request = rendering.CheckValues(
         account=question.account,
-        documents=[document for document in question.documents if document.uuid in named or document.uuid == first],
+        documents=[
+            document for document in question.documents if document.uuid in uuids_of_documents or document.uuid == first
+        ],
         values=[
             rendering.FieldValue(field=entry.field, value=entry.value, submitter_id=entry.party) for entry in doubtful
         ],

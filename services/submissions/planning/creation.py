@@ -206,16 +206,16 @@ def _certsign(
 
 
 def _check_basis(basis: Basis, limits: Limits, problems: Problems) -> None:
-    named = field_of(basis)
+    field_name = field_of(basis)
     if isinstance(basis, TemplateSnapshot) and basis.archived:
-        problems.add(named, "is archived", "Template has been archived")
+        problems.add(field_name, "is archived", "Template has been archived")
     elif not basis.fields or not basis.parties:
         subject = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
         how = "has no fields: put tags into the document, or give `fields` with it"
-        problems.add(named, how, f"{subject} contain fields")
+        problems.add(field_name, how, f"{subject} contain fields")
     elif len(basis.fields) > limits.max_fields:
         reason = f"has more than {limits.max_fields} fields"
-        problems.add(named, reason, f"A submission can have at most {limits.max_fields} fields.")
+        problems.add(field_name, reason, f"A submission can have at most {limits.max_fields} fields.")
         problems.refuse()
 
 
@@ -373,12 +373,12 @@ def _fields(
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), overrides_of_all, strict=True))
-    there = {field.uuid for field in template.fields if field.submitter_uuid in by_party}
+    uuids_present = {field.uuid for field in template.fields if field.submitter_uuid in by_party}
     fields = []
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        changed = overrides.apply(references.emptied(field, there))
+        changed = overrides.apply(references.emptied(field, uuids_present))
         if field.type is FieldType.PAYMENT and changed.preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         # What an override makes so was refused where it was given.

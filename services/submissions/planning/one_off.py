@@ -52,8 +52,8 @@ def _first_document_name(command: rpc.CreateOneOff) -> str | None:
         *(document.name for document in command.documents),
         *(document.name for document in command.html_documents),
     ]
-    named = next((name for name in names if name and name.strip()), None)
-    name_ = creation.checked_name(named, "name", Problems())
+    first_name = next((name for name in names if name and name.strip()), None)
+    name_ = creation.checked_name(first_name, "name", Problems())
     for extension in (".pdf", ".docx"):
         if name_ and name_.lower().endswith(extension):
             return name_[: -len(extension)] or name_

@@ -30,8 +30,8 @@ def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
     pattern, ids, after = like_pattern(query.email), list[int](), query.after
     while len(ids) < query.limit:
         candidates = list(session.scalars(_candidates(pattern, after, query.actor)))
-        named = _mentioned(session, candidates, query.email)
-        ids += [number for number in candidates if named.get(number)]
+        places_by_submission = _mentioned(session, candidates, query.email)
+        ids += [number for number in candidates if places_by_submission.get(number)]
         if len(candidates) < _AT_ONCE:
             break
         after = candidates[-1]
@@ -44,9 +44,12 @@ def describe(session: Session, query: rpc.DescribePerson, site: Site, now: datet
     seen = list(
         session.scalars(sa.select(SubmissionRow.id).where(SubmissionRow.id.in_(query.ids), of_mode(query.actor)))
     )
-    named = _mentioned(session, seen, query.email)
+    places_by_submission = _mentioned(session, seen, query.email)
     return rpc.PersonInSubmissions(
-        data=[_described(session, row, named[row.id], query, site, now) for row in session.scalars(_rows(seen))]
+        data=[
+            _described(session, row, places_by_submission[row.id], query, site, now)
+            for row in session.scalars(_rows(seen))
+        ]
     )
 
 

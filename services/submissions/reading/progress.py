@@ -269,8 +269,8 @@ def _file(kind: str, name: str, file: Mapping[str, Any]) -> rpc.ProgressFile:
 
 def _line(line: TrailRow, submission: LoadedSubmission) -> rpc.ProgressLine:
     party = line.data.get("party") if isinstance(line.data.get("party"), dict) else None
-    named = (party or {}).get("name") or (party or {}).get("email") or (party or {}).get("role") or ""
+    party_name = (party or {}).get("name") or (party or {}).get("email") or (party or {}).get("role") or ""
     by = line.data.get("by_name") or line.data.get("by") or ""
-    if not named and line.submitter_id is None:
-        named = line.data.get("email") or ""
-    return rpc.ProgressLine(event_type=line.event_type, at=line.occurred_at, party=str(named), by=str(by))
+    if not party_name and line.submitter_id is None:
+        party_name = line.data.get("email") or ""
+    return rpc.ProgressLine(event_type=line.event_type, at=line.occurred_at, party=str(party_name), by=str(by))

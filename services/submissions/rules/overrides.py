@@ -100,28 +100,28 @@ def plan_overrides(
         for definition in _overridden(override, by_key, path, problems):
             _override(overrides, definition, override, path, attached, problems)
     for index, key in enumerate(request.readonly_fields):
-        meant = by_key.fields(key)
-        if not meant:
+        definitions = by_key.fields(key)
+        if not definitions:
             problems.add(
                 f"{request.path}readonly_fields[{index}]",
                 f"is not a field of this role: {key[:100]}",
                 f"Unknown field: {key[:100]}",
             )
-        for definition in meant:
+        for definition in definitions:
             overrides.changes.setdefault(definition.uuid, {})["readonly"] = True
             if definition.type is FieldType.VERIFICATION:
                 problems.add(f"{request.path}readonly_fields[{index}]", READ_ONLY)
     key_by_field: dict[str, str] = {}
     for key, raw in request.values.items():
-        meant = by_key.fields(key)
-        if not meant:
+        definitions = by_key.fields(key)
+        if not definitions:
             _ignore(overrides, request, key, "is not a field of this role")
         for earlier in dict.fromkeys(
-            key_by_field[definition.uuid] for definition in meant if definition.uuid in key_by_field
+            key_by_field[definition.uuid] for definition in definitions if definition.uuid in key_by_field
         ):
             _ignore(overrides, request, earlier, f"is the same field as {key[:100]}, whose value is taken")
-        key_by_field |= dict.fromkeys((definition.uuid for definition in meant), key)
-        for definition in meant:
+        key_by_field |= dict.fromkeys((definition.uuid for definition in definitions), key)
+        for definition in definitions:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
     return overrides
 

@@ -130,10 +130,10 @@ def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
     if loaded is None or request.document_uuid not in documents:
         raise not_found("Document")
     parties = [submitter.party_uuid for submitter in loaded.submitters]
-    there = [field for field in loaded.fields if field.submitter_uuid in parties]
+    fields_of_parties = [field for field in loaded.fields if field.submitter_uuid in parties]
     filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, None).values
     shown = {entry.field.uuid for entry in filled}
-    return FieldBoxes(boxes=boxes.field_boxes(there, parties, request.document_uuid, documents[0], shown))
+    return FieldBoxes(boxes=boxes.field_boxes(fields_of_parties, parties, request.document_uuid, documents[0], shown))
 
 
 def keep_drafts(

@@ -326,5 +326,5 @@ def _printed(content: FieldContent) -> list[str]:
 
 
 def _shown(characters: Sequence[str]) -> str:
-    named = [f"{character!r} (U+{ord(character):04X})" for character in characters[:_MOST_NAMED]]
-    return ", ".join(named) + (", ..." if len(characters) > _MOST_NAMED else "")
+    described = [f"{character!r} (U+{ord(character):04X})" for character in characters[:_MOST_NAMED]]
+    return ", ".join(described) + (", ..." if len(characters) > _MOST_NAMED else "")

@@ -92,13 +92,13 @@ def extended(
     """
     check_documents(len(order), limits)
     defined = _defined(documents, Roles((), present.parties), (), present.fields, limits, trial=trial)
-    there = {entry.uuid for entry in present.fields}
+    uuids_before = {entry.uuid for entry in present.fields}
     place = {document: number for number, document in enumerate(order)}
     of_field = {
         entry.uuid: place.get(entry.areas[0].attachment_uuid if entry.areas else "", -1) for entry in defined.fields
     }
-    fields = [entry for entry in defined.fields if entry.uuid in there]
-    for new in (entry for entry in defined.fields if entry.uuid not in there):
+    fields = [entry for entry in defined.fields if entry.uuid in uuids_before]
+    for new in (entry for entry in defined.fields if entry.uuid not in uuids_before):
         later = (i for i, entry in enumerate(fields) if of_field[entry.uuid] > of_field[new.uuid])
         fields.insert(next(later, len(fields)), new)
     return replace(defined, fields=fields, conditions={**present.conditions, **defined.conditions})

@@ -29,8 +29,8 @@ def problem_document(error: dict[str, Any], status: int, request_id: str, base_u
         "status": status,
         "detail": error["error"],
     }
-    if (named := _uuid(request_id)) is not None:
-        document["instance"] = f"urn:uuid:{named}"
+    if (uuid_of_request := _uuid(request_id)) is not None:
+        document["instance"] = f"urn:uuid:{uuid_of_request}"
     return {**error, **document, "request_id": request_id}
 
 

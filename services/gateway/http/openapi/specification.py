@@ -49,14 +49,14 @@ class Operation:
     @property
     def scopes(self) -> frozenset[Scope]:
         """Return the scopes of which a key needs one: none that would do where the document says nothing."""
-        named = self.definition.get("x-scope")
-        return EVERY_SCOPE if named == ANY_SCOPE else frozenset([Scope(named)] if named else [])
+        scope_name = self.definition.get("x-scope")
+        return EVERY_SCOPE if scope_name == ANY_SCOPE else frozenset([Scope(scope_name)] if scope_name else [])
 
     @property
     def mode(self) -> Mode | None:
         """Return whether it is for live keys or for test keys alone; None: for both."""
-        named = self.definition.get("x-mode")
-        return None if named is None else Mode(named)
+        mode_name = self.definition.get("x-mode")
+        return None if mode_name is None else Mode(mode_name)
 
     @property
     def deprecation(self) -> Deprecation | None:
@@ -103,8 +103,8 @@ def version() -> str:
 
 def tags() -> list[dict[str, Any]]:
     """Return the tags, under which the operations are told of: name and description."""
-    named: list[dict[str, Any]] = _raw()["tags"]
-    return named
+    listed: list[dict[str, Any]] = _raw()["tags"]
+    return listed
 
 
 def published(settings: Settings | None = None) -> dict[str, Any]:

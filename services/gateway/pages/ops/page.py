@@ -197,10 +197,10 @@ def _order(parameter: Callable[[str, str], str]) -> Order:
 
 
 def _service(parameter: Callable[[str, str], str] | None = None) -> str:
-    named = (parameter or flask.request.args.get)("service", "")
-    if named not in SERVICES:
+    service = (parameter or flask.request.args.get)("service", "")
+    if service not in SERVICES:
         raise _invalid("service", f"must be one of {', '.join(SERVICES)}")
-    return named
+    return service
 
 
 def _name_argument(field: str) -> str:

@@ -157,10 +157,10 @@ def holder_name(certificate: SignerCertificate | None) -> str | None:
     if certificate is None:
         return None
     try:
-        named = x509.Name.from_rfc4514_string(certificate.subject).get_attributes_for_oid(NameOID.COMMON_NAME)
+        common_names = x509.Name.from_rfc4514_string(certificate.subject).get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
         return certificate.subject
-    return str(named[0].value) if named else certificate.subject
+    return str(common_names[0].value) if common_names else certificate.subject
 
 
 def _single(name: str, most: int) -> str | None:

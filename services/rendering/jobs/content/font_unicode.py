@@ -116,10 +116,10 @@ def _fonts(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
             waiting += [(form, depth + 1) for form in forms if isinstance(form, pikepdf.Stream)]
 
 
-def _new(named: Any, seen: set[tuple[int, int]]) -> Iterator[Any]:
-    if not isinstance(named, pikepdf.Dictionary):
+def _new(resources: Any, seen: set[tuple[int, int]]) -> Iterator[Any]:
+    if not isinstance(resources, pikepdf.Dictionary):
         return
-    for item in named.values():
+    for item in resources.values():
         if isinstance(item, pikepdf.Object) and item.is_indirect and item.objgen not in seen:
             seen.add(item.objgen)
             yield item
@@ -135,15 +135,15 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     is_useless = bool(stated) and all(map(_says_nothing, stated.values()))
     if font.get("/Subtype") != "/Type0":
         # What a simple font draws is in its encoding; only a map into nothing, or to other letters, is in the way of that.
-        named = _by_glyph_names(font)
-        if stated and (is_useless or (_contradicts(stated, named) and not {"{", "}"} <= set(stated.values()))):
+        letter_by_code = _by_glyph_names(font)
+        if stated and (is_useless or (_contradicts(stated, letter_by_code) and not {"{", "}"} <= set(stated.values()))):
             if font.get("/Encoding") is None:
                 return None
-            if is_useless and named and not any(named.values()):
-                return False if len(named) >= _FEWEST else None
+            if is_useless and letter_by_code and not any(letter_by_code.values()):
+                return False if len(letter_by_code) >= _FEWEST else None
             del font["/ToUnicode"]
             return True
-        return False if not stated and len(named) >= _FEWEST and not any(named.values()) else None
+        return False if not stated and len(letter_by_code) >= _FEWEST and not any(letter_by_code.values()) else None
     descendant = items_of(font.get("/DescendantFonts"))[0]
     collection = descendant.get("/CIDSystemInfo", pikepdf.Dictionary())
     if font.get("/Encoding") != "/Identity-H" or text_of(collection.get("/Ordering")) in _KNOWN_COLLECTIONS:
@@ -164,17 +164,17 @@ def _by_glyph_names(font: pikepdf.Dictionary) -> dict[int, str]:
     encoding = font.get("/Encoding")
     differences = encoding.get("/Differences") if isinstance(encoding, pikepdf.Dictionary) else None
     dingbats = "Dingbats" in name_of(font.get("/BaseFont"))
-    named: dict[int, str] = {}
+    letter_by_code: dict[int, str] = {}
     code = 0
     for item in items_of(differences):
         if isinstance(item, pikepdf.Name):
             name = str(item).lstrip("/")
             if name != ".notdef":
-                named[code] = toUnicode(name, isZapfDingbats=dingbats)
+                letter_by_code[code] = toUnicode(name, isZapfDingbats=dingbats)
             code += 1
         else:
             code = int(item)
-    return named
+    return letter_by_code
 
 
 def _contradicts(stated: Mapping[int, str], drawn_letters: Mapping[int, str]) -> bool:

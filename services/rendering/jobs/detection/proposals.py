@@ -97,8 +97,8 @@ def _is_in_margin(box: Rectangle, marks: PageMarks) -> bool:
 def _roles(candidates: Sequence[CandidateOnPage], pages: dict[int, PageFields]) -> list[str | None]:
     """Return who fills in each place: by the party that its label names, or that is named below or above it in its column;
     for signatures side by side of nobody's, by the column."""
-    named = {number: _phrases_with_parties(page.text.phrases) for number, page in pages.items()}
-    parties = [_party(candidate, named[candidate.page]) for candidate in candidates]
+    party_phrases_by_page = {number: _phrases_with_parties(page.text.phrases) for number, page in pages.items()}
+    parties = [_party(candidate, party_phrases_by_page[candidate.page]) for candidate in candidates]
     written: dict[str, set[str]] = defaultdict(set)
     for party in parties:
         if party is not None:
@@ -117,7 +117,7 @@ def _phrases_with_parties(phrases: Iterable[Phrase]) -> list[tuple[Phrase, Party
     ]
 
 
-def _party(candidate: CandidateOnPage, named: Sequence[tuple[Phrase, PartyName]]) -> PartyName | None:
+def _party(candidate: CandidateOnPage, party_phrases: Sequence[tuple[Phrase, PartyName]]) -> PartyName | None:
     if candidate.place.label and len(normalised(candidate.place.label).split()) <= MOST_WORDS:
         party_of_label = party_of(candidate.place.label)
         if party_of_label is not None:
@@ -126,7 +126,7 @@ def _party(candidate: CandidateOnPage, named: Sequence[tuple[Phrase, PartyName]]
         return None
     box = candidate.place.box
     near = []
-    for phrase, party in named:
+    for phrase, party in party_phrases:
         common = shared((phrase.box.left - 4, phrase.box.right + 4), (box.left, box.right))
         if common <= 0:
             continue

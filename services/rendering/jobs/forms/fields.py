@@ -170,9 +170,9 @@ def _by_field(widgets: Iterator[Widget]) -> list[list[Widget]]:
     """Widgets of one field together. Two fields with the same full name are the same one (12.7.4.2), unless one of them is
     of another type."""
     groups: dict[Any, list[Widget]] = {}
-    named: dict[tuple[str, str], Any] = {}
+    key_by_name: dict[tuple[str, str], Any] = {}
     for widget in widgets:
-        key = named.setdefault((widget.name, widget.kind), widget.key) if widget.name else widget.key
+        key = key_by_name.setdefault((widget.name, widget.kind), widget.key) if widget.name else widget.key
         groups.setdefault(key, []).append(widget)
     return list(groups.values())
 

@@ -123,10 +123,10 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     role = attributes.get("role", "").strip()
     if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
         raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
-    named = clean(attributes.get("name", name), None)
+    cleaned_name = clean(attributes.get("name", name), None)
     stated = {"type": word} if "type" in attributes else {}
-    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), attributes=stated)
-    if len(named) > LONGEST_NAME:
+    parsed = ParsedTag(Tag(name=cleaned_name[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), attributes=stated)
+    if len(cleaned_name) > LONGEST_NAME:
         parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
     for key in sorted(attributes, key=lambda key: key in checker.RULES):  # bounds are read as the field's format says
         if key in ("type", "name"):

@@ -263,10 +263,10 @@ class _Sections:
 
     def parties(self) -> list[Block]:
         blocks = self._section(self._say("parties"))
-        several = len(self._request.parties) > 1
+        are_several = len(self._request.parties) > 1
         for party in self._request.parties:
             head = [self._text(_name_of(party), _STRONG, longest=200)]
-            about = [party.role] if several else []
+            about = [party.role] if are_several else []
             about += [text for text in (party.email, party.phone) if text and text != _name_of(party)]
             if about:
                 head.append(self._text(_joined(about), _QUIET, longest=500))
@@ -545,8 +545,8 @@ class _Sections:
     def _changes(self, event: TrailEvent) -> list[str]:
         """Return what a line of a change says, each change in words."""
         changes = event.data.get("changes")
-        named = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
-        sentences = [sentence for change in named for sentence in self._change(change)]
+        well_formed = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
+        sentences = [sentence for change in well_formed for sentence in self._change(change)]
         if len(sentences) > _MOST_CHANGES:
             sentences = [*sentences[:_MOST_CHANGES], self._say("change.more", count=len(sentences) - _MOST_CHANGES)]
         return sentences

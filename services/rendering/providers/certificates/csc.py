@@ -338,12 +338,12 @@ class CscProvider:
         size = self._profile.hashes_per_call or len(hashes)
         signatures: list[bytes] = []
         for begin in range(0, len(hashes), size):
-            some = hashes[begin : begin + size]
+            portion = hashes[begin : begin + size]
             if begin:
-                permission = self._extended(credential, permission, some, mechanism)
-            answer = self._sign(credential, permission, some, mechanism, idempotency_key)
+                permission = self._extended(credential, permission, portion, mechanism)
+            answer = self._sign(credential, permission, portion, mechanism, idempotency_key)
             response = answer.get("responseID")
-            if isinstance(response, str) and response and len(some) == len(hashes):
+            if isinstance(response, str) and response and len(portion) == len(hashes):
                 started = {"response": response, "until": (now() + _POLLED_FOR).isoformat(), "polls": 0}
                 return _pending_again(started)
             signatures += _signatures(answer)

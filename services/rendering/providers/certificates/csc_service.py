@@ -281,8 +281,8 @@ class CscService:
     def _forget_token(self) -> bool:
         """True when there was one that may have run out."""
         with self._lock:
-            had, self._token = self._token is not None, None
-            return had
+            was_there, self._token = self._token is not None, None
+            return was_there
 
     # --- the exchange
 
@@ -384,8 +384,8 @@ def _profile(name: str) -> Profile:
 def _base_of(settings: CertsignSettings, profile: Profile) -> tuple[str, tuple[str, ...]]:
     """The service's root, and the versions to look for; a URL may name one."""
     base, versions = settings.url.strip().rstrip("/"), profile.versions
-    if (named := _VERSION_IN_URL.search(base)) is not None:
-        base, versions = base[: named.start()], (named[1],)
+    if (match := _VERSION_IN_URL.search(base)) is not None:
+        base, versions = base[: match.start()], (match[1],)
     prefix = profile.mtls_host_prefix
     parts = urlsplit(base)
     if settings.authorization.type == "mtls" and prefix and not parts.netloc.startswith(prefix):

@@ -14,8 +14,8 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
 
     Where a problem was added, those whose party cannot be told are strangers (``stranger``).
     """
-    named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
-    twice, too_many = len(set(named)) < len(named), len(submitters) > len(parties)
+    roles_named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
+    twice, too_many = len(set(roles_named)) < len(roles_named), len(submitters) > len(parties)
     if twice:
         problems.add("submitters", "must have different roles", "role must be unique in `submitters`.")
     elif too_many:

@@ -105,9 +105,9 @@ class Columns:
 
     def beyond(self, cells: Sequence[str]) -> bool:
         """Tell whether a row has something where no column has a name."""
-        named = len(self.columns)
+        width = len(self.columns)
         unnamed = [cell for column, cell in zip(self.columns, cells, strict=False) if column is None]
-        return any(cell.strip() for cell in [*unnamed, *cells[named:]])
+        return any(cell.strip() for cell in [*unnamed, *cells[width:]])
 
 
 def understood(

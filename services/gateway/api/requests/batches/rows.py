@@ -51,8 +51,8 @@ class Row:
 
     def problem(self, place: str, reason: str) -> RowProblem:
         """Return a problem with its place as the file has it."""
-        named = place if self.places is None else columns.column_of(place, self.places)
-        return RowProblem(row=self.number, field=named, reason=reason)
+        field = place if self.places is None else columns.column_of(place, self.places)
+        return RowProblem(row=self.number, field=field, reason=reason)
 
 
 @dataclass

@@ -415,8 +415,11 @@ def _has_byte_range(entry: SignatureField, size: int) -> bool:
 def _identifies(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
     if sid.name == "subject_key_identifier":
         return bool(certificate.key_identifier == sid.native)
-    named = sid.chosen
-    return bool(certificate.issuer == named["issuer"] and certificate.serial_number == named["serial_number"].native)
+    issuer_and_serial = sid.chosen
+    return bool(
+        certificate.issuer == issuer_and_serial["issuer"]
+        and certificate.serial_number == issuer_and_serial["serial_number"].native
+    )
 
 
 def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
