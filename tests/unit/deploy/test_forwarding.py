@@ -113,7 +113,7 @@ def test_what_is_not_taken_is_sent_again_before_anything_else() -> None:
     assert work.answered(410, None, NOW).gone
     assert (work.due.sequence, work.cursor) == (6, 4)
     for _ in range(2):
-        assert work.answered(299, None, NOW).taken
+        assert work.answered(299, None, NOW).is_accepted
     assert (work.due, work.cursor) == (None, 9)
 
 
