@@ -61,7 +61,7 @@ class DryRun(Tolerant):
 
 
 def _without(plain: dict[str, Any], key: str) -> dict[str, Any]:
-    """What was not asked for is not there."""
+    """Leave out a key that was not asked for."""
     if isinstance(plain, dict) and plain.get(key) is None:
         plain.pop(key, None)
     return plain

@@ -88,8 +88,8 @@ def opened(data: Any, secret: str, subject: str, until: int) -> Any:
             return {name: opened(value, secret, subject, until) for name, value in data.items()}
         case list():
             return [opened(value, secret, subject, until) for value in data]
-        case str() if (found := _URL.fullmatch(data)) is not None:
-            before, token, name = found.groups()
+        case str() if (match := _URL.fullmatch(data)) is not None:
+            before, token, name = match.groups()
             try:
                 link = read(secret, token)
             except BadLink:
@@ -126,11 +126,11 @@ def read(secret: str, token: str, holder: str = "") -> FileLink:
 
 
 def _signed_for_key_after(secret: str, payload: bytes, mac: bytes, holder: str) -> bool:
-    """Whether the link is good with a key when its time is over: its signature says so, so that a version which does not know
-    such links takes them for none. Raises BadLink when it was signed for neither."""
+    """Return whether the link is good with a key when its time is over: its signature says so, so that a version which does
+    not know such links takes them for none. Raises BadLink when it was signed for neither."""
     for key_after in (False, True):
         purpose = _purpose(holder, key_after=key_after)
-        if any(hmac.compare_digest(mac, _mac(one, purpose, payload)) for one in each(secret)):
+        if any(hmac.compare_digest(mac, _mac(accepted_secret, purpose, payload)) for accepted_secret in each(secret)):
             return key_after
     raise BadLink("wrong signature")
 

@@ -13,12 +13,12 @@ class Secret(str):
     previous: str | None
 
     def __new__(cls, secret: str, *, following: str | None = None, previous: str | None = None) -> "Secret":
-        made = super().__new__(cls, secret)
-        made.following, made.previous = following, previous
-        return made
+        instance = super().__new__(cls, secret)
+        instance.following, instance.previous = following, previous
+        return instance
 
 
 def each(secret: str) -> tuple[str, ...]:
     """Return every secret that is accepted, the one that signs first. A plain ``str`` is the only one."""
-    others = (secret.following, secret.previous) if isinstance(secret, Secret) else ()
-    return (secret, *(other for other in others if other is not None and other != secret))
+    also_accepted = (secret.following, secret.previous) if isinstance(secret, Secret) else ()
+    return (secret, *(other for other in also_accepted if other is not None and other != secret))

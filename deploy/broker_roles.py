@@ -139,10 +139,10 @@ def _permissions(service: str) -> dict[str, str]:
     to_events = [topology.event_exchange(service)] if _stated(service) else []
     # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it.
     # The least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
-    asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
+    queues_asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
     return {
         "configure": _one_of(own_queues),
-        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues, *asked),
+        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues, *queues_asked),
         "read": _one_of(*map(re.escape, exchanges), *queues, own_queues),
     }
 
@@ -168,14 +168,17 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
 def _calls_to(owner: str, service: str) -> str | None:
     """Return a pattern for the routing keys of what the service asks the owner for: those, or all but the others where that is
     shorter. The owner answers nobody (``rpc.callers``) who asks for what it does not know."""
-    asked: list[str] = []
-    others: list[str] = []
+    methods_asked: list[str] = []
+    other_methods: list[str] = []
     for call, asking in callers().items():
         if call.partition(".")[0] == owner:
-            (asked if service in asking else others).append(re.escape(call.removeprefix(f"{owner}.")))
-    if not asked:
+            (methods_asked if service in asking else other_methods).append(re.escape(call.removeprefix(f"{owner}.")))
+    if not methods_asked:
         return None
-    named, all_but = f"({'|'.join(asked)})", f"(?!({'|'.join(others)})$)[^.]+" if others else "[^.]+"
+    named, all_but = (
+        f"({'|'.join(methods_asked)})",
+        f"(?!({'|'.join(other_methods)})$)[^.]+" if other_methods else "[^.]+",
+    )
     return f"{owner}\\.{min(named, all_but, key=len)}"
 
 
@@ -231,9 +234,9 @@ def calls_in_code(service: str) -> Iterator[str]:
             if isinstance(named, Rpc):
                 yield f"{named.service}.{named.method}"
             elif isinstance(named, dict):
-                wanted = SERVICES if named in OF_ALL else sources
+                owners = SERVICES if named in OF_ALL else sources
                 for owner, rpc in named.items():
-                    if isinstance(rpc, Rpc) and owner in wanted and not (named in OF_ALL and service in named):
+                    if isinstance(rpc, Rpc) and owner in owners and not (named in OF_ALL and service in named):
                         yield f"{owner}.{rpc.method}"
 
 

@@ -239,10 +239,10 @@ class Demo:
         pdf = HTML(string=STYLE + agreement.body).write_pdf()
         (folder / "agreement.pdf").write_bytes(pdf)
         document = {"name": agreement.name, "file": base64.b64encode(pdf).decode()}
-        made: dict[str, Any] = self.api("POST", "/templates/pdf", {"name": agreement.name, "documents": [document]})
-        fields = ", ".join(f"{field['name']} ({field['type']})" for field in made["fields"])
-        self.step(f"Template {made['id']} from a PDF with {{{{...}}}} tags: {fields}")
-        return made
+        template: dict[str, Any] = self.api("POST", "/templates/pdf", {"name": agreement.name, "documents": [document]})
+        fields = ", ".join(f"{field['name']} ({field['type']})" for field in template["fields"])
+        self.step(f"Template {template['id']} from a PDF with {{{{...}}}} tags: {fields}")
+        return template
 
     def send(
         self, template: dict[str, Any], agreement: Agreement, wishes: dict[str, Any]
@@ -250,8 +250,8 @@ class Demo:
         body = {"template_id": template["id"], "submitters": agreement.signers, **wishes}
         signers = self.api("POST", "/submissions", body)
         people = " and then ".join(signer["email"] for signer in signers)
-        wanted = f", with {' and '.join(wishes)}" if wishes else ""
-        self.step(f"Submission {signers[0]['submission_id']} sent to {people}{wanted}")
+        providers_asked = f", with {' and '.join(wishes)}" if wishes else ""
+        self.step(f"Submission {signers[0]['submission_id']} sent to {people}{providers_asked}")
         return signers[0]["submission_id"], signers
 
     def sign(self, signer: dict[str, Any], agreement: Agreement) -> None:
@@ -301,18 +301,18 @@ class Demo:
         ``sealed_by``: who must have made the seal, the first signature; as many more must follow as there are ``stamps``."""
         ours = self.api("POST", "/tools/verify", {"file": base64.b64encode(path.read_bytes()).decode()})
         theirs = subprocess.run(["pdfsig", str(path)], capture_output=True, text=True, check=False).stdout
-        said = ("Signature Validation", "Total document") if stamps else ("Validation", "Total document")
-        lines = [line.strip(" -") for line in theirs.splitlines() if any(words in line for words in said)]
-        found = [one["signer_name"] for one in ours["signatures"]]
-        level = ours["signatures"][0]["level"] if found else "no signature"
+        shown_lines = ("Signature Validation", "Total document") if stamps else ("Validation", "Total document")
+        lines = [line.strip(" -") for line in theirs.splitlines() if any(words in line for words in shown_lines)]
+        signer_names = [signature["signer_name"] for signature in ours["signatures"]]
+        level = ours["signatures"][0]["level"] if signer_names else "no signature"
         valid = (
             ours["checksum_status"] == "valid"
-            and len(found) == 1 + stamps
-            and sealed_by in (None, found[0])
-            and theirs.count("Signature is Valid") == len(found)
+            and len(signer_names) == 1 + stamps
+            and sealed_by in (None, signer_names[0])
+            and theirs.count("Signature is Valid") == len(signer_names)
             and "Total document signed" in theirs
         )
-        what = f"{level}, by {', then '.join(found)}" if stamps else level
+        what = f"{level}, by {', then '.join(signer_names)}" if stamps else level
         say(f"   {path.name}: {'valid' if valid else 'NOT VALID'} ({what}); pdfsig: {'; '.join(lines)}")
         return valid
 
@@ -320,7 +320,9 @@ class Demo:
         """Print what was bought, as the account's admins see it."""
         ledger = self.api("GET", "/account/dutystamps")["data"]
         (self.folder / "with-providers" / "ledger.json").write_text(json.dumps(ledger, indent=1, ensure_ascii=False))
-        bought = ", ".join(f"{one['serial']} for submission {one['submission_id']} ({one['state']})" for one in ledger)
+        bought = ", ".join(
+            f"{stamp['serial']} for submission {stamp['submission_id']} ({stamp['state']})" for stamp in ledger
+        )
         self.step(f"Stamps that were bought: {bought}")
         say(f"   The ledger: GET {self.suite.base_url}/api/account/dutystamps")
 

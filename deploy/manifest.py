@@ -86,13 +86,13 @@ class Places:
         names = {service: f"{service.upper()}_DATABASE_URL" for service in SERVICES}
         required = [*names.values(), "BLOB_URL"]
         try:
-            found = {name: given(name, environment) or "" for name in required}
+            settings = {name: given(name, environment) or "" for name in required}
         except SecretFileFaults as fault:
             raise Unsuitable(str(fault)) from fault
-        missing = [name for name in required if not found[name]]
+        missing = [name for name in required if not settings[name]]
         if missing and len(missing) < len(required):
             raise Unsuitable(f"not set: {', '.join(missing)}")
-        values = settings_of_var_dir(Path(environment.get("VAR_DIR") or "var").resolve()) if missing else found
+        values = settings_of_var_dir(Path(environment.get("VAR_DIR") or "var").resolve()) if missing else settings
         return cls({service: values[name] for service, name in names.items()}, values["BLOB_URL"])
 
 

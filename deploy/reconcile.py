@@ -131,11 +131,11 @@ def _deleted(places: Places, *, mend: bool) -> Iterator[str]:
     """Yield what was removed for good and a service has all the same: its database was put back to a time before that, and the
     event is kept by nobody any more."""
     gone = _read(places, "submissions", submissions.erased)
-    known = {service: ids.get(_SUBMISSIONS, set()) for service, ids in _known(places).items()}
+    ids_known = {service: ids.get(_SUBMISSIONS, set()) for service, ids in _known(places).items()}
     left = {
-        "notifications": gone & known["notifications"] - _read(places, "notifications", notifications.erased),
-        "webhooks": gone & known["webhooks"] - _read(places, "webhooks", webhooks.erased),
-        "rendering": gone & _read(places, "rendering", rendering.kept),
+        "notifications": gone & ids_known["notifications"] - _read(places, "notifications", notifications.erased),
+        "webhooks": gone & ids_known["webhooks"] - _read(places, "webhooks", webhooks.erased),
+        "rendering": gone & _read(places, "rendering", rendering.submissions_with_content),
     }
     if mend and (again := set().union(*left.values())):
         with _opened(places, "submissions") as database:
@@ -143,8 +143,8 @@ def _deleted(places: Places, *, mend: bool) -> Iterator[str]:
                 database.write(erasures.delete_again, number)
     for service, numbers in left.items():
         if numbers:
-            told = "mended: " if mend else ""
-            yield f"{told}{service} has {len(numbers)} submissions that were removed for good: {_ranges(numbers)}"
+            prefix = "mended: " if mend else ""
+            yield f"{prefix}{service} has {len(numbers)} submissions that were removed for good: {_ranges(numbers)}"
 
 
 def _seals(places: Places) -> Iterator[str]:

@@ -29,10 +29,10 @@ def seal(secret: str, purpose: str, text: str) -> str:
 
 def unseal(secret: str, purpose: str, sealed: str) -> str:
     """The text again. Raises NotOurs."""
-    for one in each(secret):
+    for accepted_secret in each(secret):
         with suppress(ValueError, InvalidTag):
             raw = base64.urlsafe_b64decode(sealed)
-            return _key(one).decrypt(raw[:_NONCE], raw[_NONCE:], purpose.encode()).decode()
+            return _key(accepted_secret).decrypt(raw[:_NONCE], raw[_NONCE:], purpose.encode()).decode()
     raise NotOurs("it cannot be opened with this LINK_SECRET")
 
 

@@ -104,13 +104,13 @@ def unsatisfiable(field: FieldDefinition) -> str | None:
     field; or None. Older versions took what is refused now; what may stay empty does no harm."""
     from contracts.fields.patterns import compiled, unusable  # not where tags are read
 
-    rules, kept = KINDS[field.type].rules, field.validation
+    rules, validation = KINDS[field.type].rules, field.validation
     demanded = field.required and not field.readonly
-    pattern = str(kept.get("pattern") or "")
+    pattern = str(validation.get("pattern") or "")
     if "pattern" in rules and (demanded or compiled(pattern) is None):
         reason = unusable(pattern, of_phone=field.type is FieldType.PHONE) if pattern else None
         return f"pattern {reason}" if reason else None
-    conflict = contradiction(kept, field.type) if demanded and "min" in rules else None
+    conflict = contradiction(validation, field.type) if demanded and "min" in rules else None
     return f"{conflict[1]} {CONFLICTS[conflict[1]]}" if conflict else None
 
 

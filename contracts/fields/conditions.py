@@ -195,9 +195,9 @@ def settled(
             continue
         if not open_items:
             return None
-        first, *others = open_items
+        first, *later_items = open_items
         remaining += [first.model_copy(update={"operation": None})]
-        remaining += [item.model_copy(update={"operation": "or"}) for item in others]
+        remaining += [item.model_copy(update={"operation": "or"}) for item in later_items]
     return remaining
 
 

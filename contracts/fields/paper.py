@@ -64,7 +64,7 @@ def page_footer(account: Account, submission_slug: str) -> str:
 
 
 def mark_of_test(account: Account) -> str:
-    """What every page of a document of test mode says."""
+    """Return what every page of a document of test mode says."""
     return words_of(account)("test_mark")
 
 

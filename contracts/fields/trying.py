@@ -5,8 +5,8 @@ The parties fill in their fields one after the other, in the order of their role
 whoever comes later has nothing yet when an earlier one's formulas are computed.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.errors import invalid
@@ -25,7 +25,7 @@ EXPECTED = ("value", "shown", "required")
 """What a case may expect of a field."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Definition:
     """A template as far as its values are concerned: ``documents`` are their names by uuid, ``conditions`` those that they
     have."""
@@ -36,20 +36,20 @@ class Definition:
     conditions: OfDocuments
 
 
-@dataclass
+@dataclasses.dataclass
 class Outcome:
     """Of the fields by uuid; documents by theirs. A field is shown and required as its party sees it who fills it in."""
 
-    values: dict[str, Any] = field(default_factory=dict)
-    shown: set[str] = field(default_factory=set)
-    required: set[str] = field(default_factory=set)
-    documents: set[str] = field(default_factory=set)
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+    shown: set[str] = dataclasses.field(default_factory=set)
+    required: set[str] = dataclasses.field(default_factory=set)
+    documents: set[str] = dataclasses.field(default_factory=set)
 
 
-def tried(definition: Definition, cases: Sequence[Mapping[str, Any]], paths: Sequence[str]) -> list[dict[str, Any]]:
+def run_cases(definition: Definition, cases: Sequence[Mapping[str, Any]], paths: Sequence[str]) -> list[dict[str, Any]]:
     """Return what becomes of each case (``values`` by field name, ``expect`` by field name): ``fields``, ``documents`` and
     ``mismatches``. ``paths`` say where in the request each stands. Raises ServiceError naming what is no field and no value."""
-    long = sum(len(str(one.preferences.get(key) or "")) for one in definition.fields for key in EXPRESSIONS)
+    long = sum(len(str(field.preferences.get(key) or "")) for field in definition.fields for key in EXPRESSIONS)
     count = len(definition.fields) * len(definition.parties) + long // 20
     most = max(1, min(MOST_CASES, MOST_DECISIONS // max(count, 1)))
     if len(cases) > most:
@@ -58,82 +58,82 @@ def tried(definition: Definition, cases: Sequence[Mapping[str, Any]], paths: Seq
             "cases",
             f"must not have more than {most} entries",
         )
-    names, called = Names(definition.fields), labels(definition.fields)
-    by_uuid = {one.uuid: one for one in definition.fields}
+    names, name_by_uuid = Names(definition.fields), labels(definition.fields)
+    by_uuid = {field.uuid: field for field in definition.fields}
     problems = Problems()
-    given, expected = [], []
+    values_by_case, expected = [], []
     for case, path in zip(cases, paths, strict=True):
-        given.append(_given(case.get("values") or {}, names, by_uuid, f"{path}values", problems))
-        expected.append(_expected(case.get("expect") or {}, names, by_uuid, f"{path}expect", problems))
+        values_by_case.append(_values_of_case(case.get("values") or {}, names, by_uuid, f"{path}values", problems))
+        expected.append(_expectations_of_case(case.get("expect") or {}, names, by_uuid, f"{path}expect", problems))
     problems.refuse()
-    outcomes = [outcome(definition, one) for one in given]
+    outcomes = [outcome(definition, filled_in) for filled_in in values_by_case]
     return [
         {
-            "fields": [_field(one, called[one.uuid], found) for one in definition.fields],
+            "fields": [_field(field, name_by_uuid[field.uuid], result) for field in definition.fields],
             "documents": [
-                {"uuid": uuid, "name": name, "shown": uuid in found.documents}
+                {"uuid": uuid, "name": name, "shown": uuid in result.documents}
                 for uuid, name in definition.documents.items()
             ],
-            "mismatches": list(_mismatches(wanted, by_uuid, found)),
+            "mismatches": list(_mismatches(expectations, by_uuid, result)),
         }
-        for wanted, found in zip(expected, outcomes, strict=True)
+        for expectations, result in zip(expected, outcomes, strict=True)
     ]
 
 
-def outcome(definition: Definition, given: Mapping[str, Any]) -> Outcome:
-    """Return what the parties leave when one after the other fills in ``given`` (by field uuid; None empties a default)."""
-    found = Outcome()
+def outcome(definition: Definition, filled_in: Mapping[str, Any]) -> Outcome:
+    """Return what the parties leave when one after the other fills in ``filled_in`` (by field uuid; None empties a default)."""
+    result = Outcome()
     for party in definition.parties:
-        own_fields = [one for one in definition.fields if one.submitter_uuid == party.uuid]
-        values_now = {**found.values, **_filled(own_fields, given)}
+        own_fields = [party_field for party_field in definition.fields if party_field.submitter_uuid == party.uuid]
+        values_now = {**result.values, **_filled(own_fields, filled_in)}
         decided = conditions.decided(
             definition.fields, definition.conditions, values_now, conditions.computing(own_fields)
         )
-        for one in own_fields:
-            if one.uuid in decided.hidden:
+        for party_field in own_fields:
+            if party_field.uuid in decided.hidden:
                 continue
-            found.shown.add(one.uuid)
-            value = decided.values.get(one.uuid)
+            result.shown.add(party_field.uuid)
+            value = decided.values.get(party_field.uuid)
             if value is not None:
-                found.values[one.uuid] = value
-            if not one.readonly and one.type not in STATIC_TYPES and decided.requires(one):
-                found.required.add(one.uuid)
-    hidden = conditions.hidden(definition.fields, definition.conditions, found.values)
-    found.documents = {uuid for uuid in definition.documents if uuid not in hidden}
-    return found
+                result.values[party_field.uuid] = value
+            if not party_field.readonly and party_field.type not in STATIC_TYPES and decided.requires(party_field):
+                result.required.add(party_field.uuid)
+    hidden = conditions.hidden(definition.fields, definition.conditions, result.values)
+    result.documents = {uuid for uuid in definition.documents if uuid not in hidden}
+    return result
 
 
-def _filled(own_fields: Iterable[FieldDefinition], given: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(own_fields: Iterable[FieldDefinition], filled_in: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a party has, with its defaults; what these say of the day or the party nobody knows here."""
-    filled = {}
-    for one in own_fields:
-        value = given.get(one.uuid)
-        if one.uuid not in given and not values.awaits(one, one.default_value):
+    values_of_party = {}
+    for party_field in own_fields:
+        value = filled_in.get(party_field.uuid)
+        if party_field.uuid not in filled_in and not values.awaits(party_field, party_field.default_value):
             try:
-                value = values.coerce(one, one.default_value)
+                value = values.coerce(party_field, party_field.default_value)
             except values.BadValue:
                 continue
-        if value is not None and not is_computed(one):
-            filled[one.uuid] = value
-    return filled
+        if value is not None and not is_computed(party_field):
+            values_of_party[party_field.uuid] = value
+    return values_of_party
 
 
-def _given(
+def _values_of_case(
     raw: Mapping[str, Any], names: Names, fields: Mapping[str, FieldDefinition], path: str, problems: Problems
 ) -> dict[str, Any]:
-    given = {}
+    values_by_uuid = {}
     for name, value in raw.items():
         try:
-            one = fields[names.uuid_of(name)]
-            if is_computed(one):
+            named_field = fields[names.uuid_of(name)]
+            if is_computed(named_field):
                 raise values.BadValue("is computed by a formula and takes no value")
-            given[one.uuid] = values.coerce(one, value)
+            values_by_uuid[named_field.uuid] = values.coerce(named_field, value)
         except values.BadValue as bad:
             problems.add(f"{path}.{name[:100]}", bad.reason)
-    return given
+    return values_by_uuid
 
 
-def _expected(
+def _expectations_of_case(
     raw: Mapping[str, Mapping[str, Any]],
     names: Names,
     fields: Mapping[str, FieldDefinition],
@@ -142,37 +142,37 @@ def _expected(
 ) -> list[tuple[str, str, str, Any]]:
     """Return (name, uuid, what is expected of it, what it should be)."""
     expected = []
-    for name, wanted in raw.items():
-        for key in wanted:
+    for name, expectation in raw.items():
+        for key in expectation:
             if key not in EXPECTED:  # ignored, the case would pass whatever comes of it
                 problems.add(f"{path}.{name[:100]}.{key[:100]}", f"must be one of {', '.join(EXPECTED)}")
         try:
-            one = fields[names.uuid_of(name)]
+            named_field = fields[names.uuid_of(name)]
             for key in EXPECTED:
-                if key in wanted:
-                    value = wanted[key] if key != "value" else values.coerce(one, wanted[key])
-                    expected.append((name, one.uuid, key, value))
+                if key in expectation:
+                    value = expectation[key] if key != "value" else values.coerce(named_field, expectation[key])
+                    expected.append((name, named_field.uuid, key, value))
         except values.BadValue as bad:
             problems.add(f"{path}.{name[:100]}", bad.reason)
     return expected
 
 
-def _field(one: FieldDefinition, name: str, found: Outcome) -> dict[str, Any]:
+def _field(form_field: FieldDefinition, name: str, result: Outcome) -> dict[str, Any]:
     return {
-        "uuid": one.uuid,
+        "uuid": form_field.uuid,
         "name": name,
-        "role": one.role,
-        "shown": one.uuid in found.shown,
-        "required": one.uuid in found.required,
-        "computed": is_computed(one),
-        "value": found.values.get(one.uuid),
+        "role": form_field.role,
+        "shown": form_field.uuid in result.shown,
+        "required": form_field.uuid in result.required,
+        "computed": is_computed(form_field),
+        "value": result.values.get(form_field.uuid),
     }
 
 
 def _mismatches(
-    expected: Iterable[tuple[str, str, str, Any]], fields: Mapping[str, FieldDefinition], found: Outcome
+    expectations: Iterable[tuple[str, str, str, Any]], fields: Mapping[str, FieldDefinition], result: Outcome
 ) -> Iterable[dict[str, Any]]:
-    for name, uuid, key, wanted in expected:
-        one = _field(fields[uuid], name, found)
-        if one[key] != wanted:
-            yield {"field": name, "what": key, "expected": wanted, "actual": one[key]}
+    for name, uuid, key, expected_value in expectations:
+        actual = _field(fields[uuid], name, result)
+        if actual[key] != expected_value:
+            yield {"field": name, "what": key, "expected": expected_value, "actual": actual[key]}

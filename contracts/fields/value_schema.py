@@ -49,8 +49,8 @@ def _role_schema(fields: Sequence[FieldDefinition], names: Mapping[str, str]) ->
     properties: dict[str, list[Schema]] = {}
     for field in fields:
         if (schema := value_schema(field)) is not None:
-            properties.setdefault(names[field.uuid], []).append({**_told(field), **schema})
-    merged = {name: one[0] if len(one) == 1 else {"allOf": one} for name, one in properties.items()}
+            properties.setdefault(names[field.uuid], []).append({**_annotations(field), **schema})
+    merged = {name: schemas[0] if len(schemas) == 1 else {"allOf": schemas} for name, schemas in properties.items()}
     return _closed(merged)
 
 
@@ -58,10 +58,10 @@ def _closed(properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _told(field: FieldDefinition) -> Schema:
-    """What a reader, or a form that is made of the schema, wants to know beside the rules."""
-    told = {"title": field.title, "description": field.description, "default": field.default_value}
-    return {key: value for key, value in told.items() if not is_empty(value)} | {"x-type": field.type.value}
+def _annotations(field: FieldDefinition) -> Schema:
+    """Return what a reader, or a form that is made of the schema, wants to know beside the rules."""
+    annotations = {"title": field.title, "description": field.description, "default": field.default_value}
+    return {key: value for key, value in annotations.items() if not is_empty(value)} | {"x-type": field.type.value}
 
 
 def _or_blank(schema: Schema) -> Schema:

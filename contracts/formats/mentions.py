@@ -19,8 +19,8 @@ def mailbox(address: str | None) -> str:
 
 def names(text: str, address: str) -> bool:
     """Return whether one of the words of ``text`` is this address (``mailbox`` tells which are the same)."""
-    wanted = mailbox(address)
-    return any(mailbox(word) == wanted for word in _BETWEEN.split(text))
+    searched_mailbox = mailbox(address)
+    return any(mailbox(word) == searched_mailbox for word in _BETWEEN.split(text))
 
 
 def places(value: Any, address: str, path: str = "") -> Iterator[str]:

@@ -39,41 +39,41 @@ def wanted_categories(tag: str) -> dict[str, set[int]]:
 
 
 def _of_section(tag: str, section: str) -> Iterator[str]:
-    source, own = messages(SOURCE, section), messages(tag, section)
+    source, translated = messages(SOURCE, section), messages(tag, section)
     if section in ENGLISH_ONLY and tag != SOURCE:
-        if own:
+        if translated:
             yield f"{section}: is in English alone"
         return
-    for key in source.keys() - own.keys():
+    for key in source.keys() - translated.keys():
         yield f"{section}: {key} is missing"
-    for key in own.keys() - source.keys():
+    for key in translated.keys() - source.keys():
         yield f"{section}: {key} is not in English"
-    for key in own.keys() & source.keys():
-        for fault in _of_message(tag, source[key], own[key]):
+    for key in translated.keys() & source.keys():
+        for fault in _of_message(tag, source[key], translated[key]):
             yield f"{section}: {key} {fault}"
 
 
-def _of_message(tag: str, source: Message, own: Message) -> Iterator[str]:
-    if isinstance(source, dict) != isinstance(own, dict):
+def _of_message(tag: str, source: Message, translated: Message) -> Iterator[str]:
+    if isinstance(source, dict) != isinstance(translated, dict):
         yield "must have plural forms where English has them, and only there"
         return
     filled_in = {name for form in sentences(source) for name in placeholders(form)}
-    if isinstance(own, dict):
-        yield from _of_plural(tag, own, filled_in)
-    elif placeholders(own) != filled_in:
-        yield f"must fill in {sorted(filled_in)}, not {sorted(placeholders(own))}"
-    for form in sentences(own):
+    if isinstance(translated, dict):
+        yield from _of_plural(tag, translated, filled_in)
+    elif placeholders(translated) != filled_in:
+        yield f"must fill in {sorted(filled_in)}, not {sorted(placeholders(translated))}"
+    for form in sentences(translated):
         yield from _of_text(form)
     if tag != SOURCE:
-        yield from _against_english(source, own)
+        yield from _against_english(source, translated)
 
 
-def _of_plural(tag: str, own: dict[str, str], filled_in: set[str]) -> Iterator[str]:
-    wanted = wanted_categories(tag)
-    if own.keys() != wanted.keys():
-        yield f"must have the forms {sorted(wanted)}, not {sorted(own)}"
-    for category, form in own.items():
-        alone = len(wanted.get(category, ())) == 1  # then the number may be a word, or be left out
+def _of_plural(tag: str, forms: dict[str, str], filled_in: set[str]) -> Iterator[str]:
+    expected = wanted_categories(tag)
+    if forms.keys() != expected.keys():
+        yield f"must have the forms {sorted(expected)}, not {sorted(forms)}"
+    for category, form in forms.items():
+        alone = len(expected.get(category, ())) == 1  # then the number may be a word, or be left out
         if placeholders(form) not in (filled_in, filled_in - {"count"} if alone else filled_in):
             yield f"({category}) must fill in {sorted(filled_in)}, not {sorted(placeholders(form))}"
 
@@ -89,22 +89,22 @@ def _of_text(form: str) -> Iterator[str]:
         yield "has a brace that is not one of a placeholder"
 
 
-def _against_english(source: Message, own: Message) -> Iterator[str]:
+def _against_english(source: Message, translated: Message) -> Iterator[str]:
     english = [form for form in sentences(source) if len(form.split()) > _FEW_WORDS]
-    if any(form in english for form in sentences(own)):
+    if any(form in english for form in sentences(translated)):
         yield "is not translated"
-    for form in sentences(own):
+    for form in sentences(translated):
         if all(_END.search(other) for other in sentences(source)) and not _END.search(form.rstrip("”»“\"'」』")):
             yield "must end as English does, with a full stop, colon or the like"
 
 
 def main() -> int:
-    found = False
+    is_faulty = False
     for tag in sys.argv[1:] or languages():
         for fault in faults(tag):
             print(f"{tag}: {fault}")  # noqa: T201 - for the person at the terminal
-            found = True
-    return 1 if found else 0
+            is_faulty = True
+    return 1 if is_faulty else 0
 
 
 if __name__ == "__main__":

@@ -23,17 +23,17 @@ _LENGTH_OF_SCRIPT = 4
 @cache
 def languages() -> tuple[str, ...]:
     """Return the languages that there are messages in, as BCP 47 tags: English, then the others."""
-    found = (folder.name for folder in MESSAGES.iterdir() if folder.is_dir())
-    return tuple(sorted(found, key=lambda tag: (tag != SOURCE, tag)))
+    tags = (folder.name for folder in MESSAGES.iterdir() if folder.is_dir())
+    return tuple(sorted(tags, key=lambda tag: (tag != SOURCE, tag)))
 
 
-def best_of(wanted: Iterable[str | None]) -> str | None:
-    """Return the language for the first of the ``wanted`` tags that there is one for.
+def best_of(preferred_tags: Iterable[str | None]) -> str | None:
+    """Return the language for the first of the ``preferred_tags`` tags that there is one for.
 
     A tag stands for its language in its usual script: ``pt-BR`` gets ``pt``, ``zh-TW`` gets ``zh-Hant``.
     """
-    tags = [tag for tag in wanted if tag][:_MOST_WANTED]
-    return next((found for tag in tags if (found := _language_for(tag)) is not None), None)
+    tags = [tag for tag in preferred_tags if tag][:_MOST_WANTED]
+    return next((language for tag in tags if (language := _language_for(tag)) is not None), None)
 
 
 def known_locale(tag: str) -> Locale | None:
@@ -47,9 +47,9 @@ def known_locale(tag: str) -> Locale | None:
     return None
 
 
-def locale_for(language: str, wanted: Iterable[str | None] = ()) -> Locale:
+def locale_for(language: str, preferred_tags: Iterable[str | None] = ()) -> Locale:
     """Return the locale in which dates and numbers stand among words of that language: its variety that is wanted."""
-    for tag in wanted:
+    for tag in preferred_tags:
         locale = known_locale(tag) if tag else None
         if locale is not None and _language_for(str(locale).replace("_", "-")) == language:
             return locale

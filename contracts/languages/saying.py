@@ -119,10 +119,10 @@ class Section:
         return self.direction == "rtl"
 
 
-def language_for(*wanted: str | None) -> Language:
-    """Return the language for the first of the ``wanted`` tags that we speak, else English."""
-    tag = best_of(wanted) or SOURCE
-    return _language(tag, str(locale_for(tag, wanted)))
+def language_for(*preferred_tags: str | None) -> Language:
+    """Return the language for the first of the ``preferred_tags`` tags that we speak, else English."""
+    tag = best_of(preferred_tags) or SOURCE
+    return _language(tag, str(locale_for(tag, preferred_tags)))
 
 
 @cache

@@ -88,7 +88,7 @@ def findings(names: Sequence[str]) -> Iterator[tuple[str, Finding]]:
             yield name, _of_settings(*fault.split(": ", 1))
     yield from _together(read)
     for name, settings in read.items():
-        yield from ((name, finding) for finding in _tried(name, settings))
+        yield from ((name, finding) for finding in _findings_of_trials(name, settings))
 
 
 def _of_settings(setting: str, words: str) -> Finding:
@@ -98,7 +98,7 @@ def _of_settings(setting: str, words: str) -> Finding:
     return Finding(True, setting, words, "see contracts/README.md, or that of the service, for what it must be")
 
 
-def _tried(name: str, settings: ServiceSettings) -> Iterator[Finding]:
+def _findings_of_trials(name: str, settings: ServiceSettings) -> Iterator[Finding]:
     failed: set[str] = set()
     trials = checking.trials(name, settings)
     if isinstance(settings, GatewaySettings):
@@ -116,7 +116,7 @@ def _tried(name: str, settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _together(read: Mapping[str, ServiceSettings]) -> Iterator[tuple[str, Finding]]:
-    """What is wrong between settings that are each right."""
+    """Yield what is wrong between settings that are each right."""
     databases: dict[str, list[str]] = {}
     for name, settings in read.items():
         databases.setdefault(_place(settings.database_url), []).append(name)
@@ -135,9 +135,11 @@ def _together(read: Mapping[str, ServiceSettings]) -> Iterator[tuple[str, Findin
 
 def _of_gateway(settings: GatewaySettings) -> Iterator[Finding]:
     if bool(settings.admin_email) != bool(settings.admin_api_key):
-        given, missing = ("ADMIN_EMAIL", "ADMIN_API_KEY") if settings.admin_email else ("ADMIN_API_KEY", "ADMIN_EMAIL")
+        setting, missing = (
+            ("ADMIN_EMAIL", "ADMIN_API_KEY") if settings.admin_email else ("ADMIN_API_KEY", "ADMIN_EMAIL")
+        )
         yield Finding(
-            False, given, f"it is set without {missing}, so that no first admin is made", "set both or neither"
+            False, setting, f"it is set without {missing}, so that no first admin is made", "set both or neither"
         )
     is_default = settings.trusted_proxies == GatewaySettings.model_fields["trusted_proxies"].default
     if settings.base_url.startswith("https:") and is_default and settings.host not in ("127.0.0.1", "::1", "localhost"):
@@ -148,7 +150,8 @@ def _of_gateway(settings: GatewaySettings) -> Iterator[Finding]:
 
 
 def _certificate_at(base_url: str) -> str:
-    """How long the certificate is in force that people meet. Who asks from inside may not reach it, which is no fault."""
+    """Find out how long the certificate is in force that people meet. Who asks from inside may not reach it, which is no
+    fault."""
     parts = urlsplit(base_url)
     if parts.scheme != "https" or not parts.hostname:
         return ""

@@ -22,8 +22,8 @@ def complete(environment: MutableMapping[str, str]) -> Path | None:
     deployed = bool(set_here)
     if "LINK_SECRET" in set_here or (deployed and not environment.get("VAR_DIR")) or not suite.is_kept_in(folder):
         return None
-    own = suite.settings_in(environment)
-    for key in [key for key in environment if key.endswith(FILE) and key.removesuffix(FILE) in own]:
+    own_settings = suite.settings_in(environment)
+    for key in [key for key in environment if key.endswith(FILE) and key.removesuffix(FILE) in own_settings]:
         del environment[key]
-    environment.update(suite.environment_in(folder, own))
+    environment.update(suite.environment_in(folder, own_settings))
     return folder

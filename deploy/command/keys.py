@@ -69,11 +69,11 @@ def give_operator(email: str, name: str, days: int) -> int:
             ring = keys.KeyRing(settings.key_encryption_secret.get_secret_value())
             key, moment = keys.new_api_key(), now()
             ends = moment + timedelta(days=days)
-            made = database.write(operators.make_key, email, ring.hash(key), name, ends, moment)
+            operator_key = database.write(operators.make_key, email, ring.hash(key), name, ends, moment)
             page = f"{settings.base_url.rstrip('/')}/ops/sign-in"
     except ServiceError as error:
         return _not_done(error.message)
-    print(f"Key {made['id']}, good until {made['expires_at']}, for {page}:", file=sys.stderr)
+    print(f"Key {operator_key['id']}, good until {operator_key['expires_at']}, for {page}:", file=sys.stderr)
     print(key)
     return 0
 

@@ -36,7 +36,7 @@ class Command:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the command line names. 2 is for what makes no sense, as with all of them."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(
         prog="countersign",
         usage="countersign COMMAND ...",
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="store_true", help="say which version this is")
     parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
-    chosen = parser.parse_args(given[:1])
+    chosen = parser.parse_args(words[:1])
     if chosen.version:
         return _version()
     if chosen.command is None:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not command.alone and not _has_services():
         return 2
     try:
-        return command.run(given[1:])
+        return command.run(words[1:])
     except KeyboardInterrupt:
         return 130
     except PermissionError as error:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _has_services() -> bool:
-    """Whether the services' packages are installed; else it is said how."""
+    """Return whether the services' packages are installed; where they are not, say how to install them."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         print(
@@ -130,7 +130,8 @@ def _demo(arguments: list[str]) -> int:
 
 
 def _may_be_used(folder: Path) -> bool:
-    """Whether a suite is kept in this folder, or nothing is: called in the root of a system, it would be the system's own."""
+    """Return whether a suite is kept in this folder, or nothing is: called in the root of a system, it would be the
+    system's own."""
     if not folder.exists() or (folder / "secrets").is_dir() or {path.name for path in folder.iterdir()} <= {"demo"}:
         return True
     print(
@@ -338,11 +339,11 @@ def _parser(command: str, description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"countersign {command}", description=description)
 
 
-def _services(parser: argparse.ArgumentParser, named: list[str]) -> list[str]:
+def _services(parser: argparse.ArgumentParser, names: list[str]) -> list[str]:
     """The named services, or all; what is none ends the program."""
-    if unknown := [name for name in named if name not in SERVICES]:
+    if unknown := [name for name in names if name not in SERVICES]:
         parser.error(f"{', '.join(unknown)} is no service: there are {', '.join(SERVICES)}")
-    return named or list(SERVICES)
+    return names or list(SERVICES)
 
 
 def _use_settings(*, quietly: bool = False) -> None:

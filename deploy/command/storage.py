@@ -34,15 +34,15 @@ def look(*, as_json: bool) -> int:
     counted, and why."""
     observe.setup("storage", "CRITICAL")
     unknown: dict[str, str] = {}
-    found = {name: _of_service(name, unknown) for name in _COUNT}
+    files_by_service = {name: _of_service(name, unknown) for name in _COUNT}
     store, account = _of_store(unknown), _account(unknown)
     if as_json:
-        services = {name: [part.model_dump() for part in parts] for name, parts in found.items()}
+        services = {name: [part.model_dump() for part in parts] for name, parts in files_by_service.items()}
         stored = [part.model_dump() for part in store]
         print(json.dumps({"account": account, "services": services, "store": stored, "unknown": unknown}, indent=2))
     else:
         print(f"Account: {account or 'unknown'}")
-        for name, parts in {**found, _STORE: store}.items():
+        for name, parts in {**files_by_service, _STORE: store}.items():
             if name not in unknown:
                 for line in _lines(name, parts):
                     print(line)
@@ -52,7 +52,7 @@ def look(*, as_json: bool) -> int:
 
 
 def _of_service(name: str, unknown: dict[str, str]) -> list[StoredFiles]:
-    return _asked(name, unknown, lambda database, _settings: _COUNT[name](database, now())) or []
+    return _ask_database(name, unknown, lambda database, _settings: _COUNT[name](database, now())) or []
 
 
 def _account(unknown: dict[str, str]) -> str | None:
@@ -60,12 +60,12 @@ def _account(unknown: dict[str, str]) -> str | None:
         assert isinstance(settings, Settings)
         return str(database.read(queries.account, settings.account_defaults()).name)
 
-    found = _asked("gateway", unknown, name_of)
-    return None if found is None else str(found)
+    account_name = _ask_database("gateway", unknown, name_of)
+    return None if account_name is None else str(account_name)
 
 
-def _asked(name: str, unknown: dict[str, str], ask: Any) -> Any:
-    """What ``ask`` finds in the database of a service; None, and it is in ``unknown`` why, when that cannot be asked."""
+def _ask_database(name: str, unknown: dict[str, str], ask: Any) -> Any:
+    """Return what ``ask`` finds in the database of a service; None, and it is in ``unknown`` why, when that cannot be asked."""
     settings = process.settings_or_faults(name)
     if not isinstance(settings, ServiceSettings):
         unknown[name] = f"its settings are not complete: {'; '.join(settings)}"
@@ -106,10 +106,10 @@ def _lines(name: str, parts: Sequence[StoredFiles]) -> Iterator[str]:
     if not parts:
         yield "  no files"
     for folder, by_age in by_folder.items():
-        told = ", ".join(
+        counts = ", ".join(
             f"{_AGES[age]} {by_age[age].files} ({_size(by_age[age].bytes)})" for age in AGES if age in by_age
         )
-        yield f"  {'(no folder)' if folder is None else folder}: {told}"
+        yield f"  {'(no folder)' if folder is None else folder}: {counts}"
     if len(parts) > 1:
         yield f"  in all: {sum(part.files for part in parts)} ({_size(sum(part.bytes for part in parts))})"
 

@@ -36,7 +36,7 @@ def look(names: Sequence[str], *, as_json: bool) -> int:
     the services that could not be asked in ``unknown``, each with the reason.
     """
     observe.setup("stuck", "CRITICAL")
-    found: dict[str, list[Stuck]] = {}
+    stuck_by_service: dict[str, list[Stuck]] = {}
     unknown: dict[str, str] = {}
     for name in names:
         settings = process.settings_or_faults(name)
@@ -44,21 +44,23 @@ def look(names: Sequence[str], *, as_json: bool) -> int:
             unknown[name] = f"its settings are not complete: {'; '.join(settings)}"
             continue
         try:
-            found[name] = _in_database(name, settings.database_url)
+            stuck_by_service[name] = _in_database(name, settings.database_url)
         except (ServiceError, sa.exc.SQLAlchemyError) as error:
             unknown[name] = checking.reason_of(error)
     messages = _parked(unknown)
     if as_json:
-        listed = {name: [dataclasses.asdict(work) for work in some] for name, some in found.items()}
+        listed = {
+            name: [dataclasses.asdict(work) for work in stuck_work] for name, stuck_work in stuck_by_service.items()
+        }
         print(json.dumps({**listed, "parked": messages, "unknown": unknown}, default=_encoded, indent=2))
     else:
-        for line in [*_lines(found), *_parked_lines(messages), *_unknown_lines(unknown)]:
+        for line in [*_lines(stuck_by_service), *_parked_lines(messages), *_unknown_lines(unknown)]:
             print(line)
-        if not unknown and not messages and not any(found.values()):
+        if not unknown and not messages and not any(stuck_by_service.values()):
             print(f"Nothing is stuck in {', '.join(names)}.")
     if unknown:
         return 3
-    return 1 if messages or any(found.values()) else 0
+    return 1 if messages or any(stuck_by_service.values()) else 0
 
 
 def _in_database(name: str, url: str) -> list[Stuck]:
@@ -83,9 +85,9 @@ def _parked(unknown: dict[str, str]) -> list[str]:
         return []
 
 
-def _lines(found: Mapping[str, Sequence[Stuck]]) -> Iterator[str]:
-    for name, some in found.items():
-        for work in some:
+def _lines(stuck_by_service: Mapping[str, Sequence[Stuck]]) -> Iterator[str]:
+    for name, stuck_work in stuck_by_service.items():
+        for work in stuck_work:
             yield f"{name}: {work.work}: {work.count} {_STATES[work.state]}"
             yield from (f"    {_described(row)}" for row in work.rows)
             if work.count > len(work.rows):

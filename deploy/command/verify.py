@@ -33,12 +33,14 @@ def look_at(path: Path, root: Path | None) -> int:
         if path.stat().st_size > MOST_BYTES:
             return _unreadable(path, f"it is larger than {MOST_BYTES // 2**20} MB")
         anchors = _certificates(root) if root is not None else own_anchors()
-        found = verified(path.read_bytes(), anchors)
+        verification = verified(path.read_bytes(), anchors)
     except (OSError, ValueError, ServiceError, JobFailed, certificates.UnusableCertificate) as error:
         return _unreadable(path, error.message if isinstance(error, ServiceError) else str(error))
-    for line in _told(found):
+    for line in _lines(verification):
         print(line)
-    holds = found.checksum_status == "valid" and all(one.trust == "trusted" for one in found.signatures)
+    holds = verification.checksum_status == "valid" and all(
+        signature.trust == "trusted" for signature in verification.signatures
+    )
     return 0 if holds else 1
 
 
@@ -50,7 +52,7 @@ def verified(data: bytes, anchors: list[bytes]) -> Verification:
 
 
 def own_anchors() -> list[bytes]:
-    """What this installation trusts (DER): the root of its own seal, where that can be read without its key, and
+    """Return what this installation trusts (DER): the root of its own seal, where that can be read without its key, and
     TRUST_ANCHORS_DIR. Nothing where rendering has no settings here."""
     settings = process.settings_or_faults("rendering")
     if not isinstance(settings, Settings):
@@ -77,14 +79,14 @@ def _certificates(path: Path) -> list[bytes]:
     return [certificate.public_bytes(serialization.Encoding.DER) for certificate in read]
 
 
-def _told(found: Verification) -> Iterator[str]:
+def _lines(verification: Verification) -> Iterator[str]:
     words = {
         "valid": "The signatures hold.",
         "invalid": "It was changed after it was signed, or a signature does not hold.",
         "unsigned": "It has no signature.",
     }
-    yield words.get(found.checksum_status, "It could not be checked.")
-    for signature in found.signatures:
+    yield words.get(verification.checksum_status, "It could not be checked.")
+    for signature in verification.signatures:
         yield from _signature(signature)
 
 

@@ -97,7 +97,7 @@ class Opened:
         return ", ".join(f'"{column.name}"' for column in table.columns)
 
     def insert(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
-        """Add rows of what ``Column.taken`` returned. Raises Unsuitable, naming the row, when the database refuses one."""
+        """Add rows of what ``Column.normalised`` returned. Raises Unsuitable, naming the row, when the database refuses one."""
         raise NotImplementedError
 
     def empty(self, tables: Sequence[Table]) -> None:
@@ -120,9 +120,13 @@ class OnSqlite(Opened):
             yield f"{table}, row {row}: it names one of {other} that is not there"
 
     def _search_tables(self) -> set[str]:
-        made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
-        virtual = [name for (name,) in self.driver.execute(made)]
-        return {name for name in tables_of(self.connection) if any(f"{name}_".startswith(f"{one}_") for one in virtual)}
+        statement = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        virtual = [name for (name,) in self.driver.execute(statement)]
+        return {
+            name
+            for name in tables_of(self.connection)
+            if any(f"{name}_".startswith(f"{virtual_table}_") for virtual_table in virtual)
+        }
 
     def insert(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
         places = ", ".join("?" * len(table.columns))
@@ -176,8 +180,8 @@ class OnPostgresql(Opened):
     @staticmethod
     def _refused(table: Table, rows: Sequence[Sequence[Any]], error: psycopg.Error) -> str:
         """Name the row that PostgreSQL counts as a line of the COPY."""
-        found = re.search(r"^COPY [^\n]*?, line (\d+)", error.diag.context or "", re.MULTILINE)
-        place = table.place_of(rows[int(found.group(1)) - 1]) if found else f"a row of {table.name}"
+        match = re.search(r"^COPY [^\n]*?, line (\d+)", error.diag.context or "", re.MULTILINE)
+        place = table.place_of(rows[int(match.group(1)) - 1]) if match else f"a row of {table.name}"
         return f"{place} is refused by PostgreSQL: {error.diag.message_primary}"
 
     def empty(self, tables: Sequence[Table]) -> None:
@@ -195,8 +199,8 @@ def holding(url: str, tables: Sequence[Table]) -> Iterator[Opened]:
     with _unless_locked(_IN_USE), _connected(parsed) as opened, _rolled_back(opened):
         if isinstance(opened, OnPostgresql):
             _must_be_unused(opened)
-            there = set(tables_of(opened.connection))
-            _lock(opened, [table for table in tables if table.name in there])
+            existing_tables = set(tables_of(opened.connection))
+            _lock(opened, [table for table in tables if table.name in existing_tables])
         yield opened
 
 
@@ -234,9 +238,9 @@ _OTHERS = sa.text(
 
 def _must_be_unused(opened: Opened) -> None:
     deadline = time.monotonic() + PATIENCE
-    while others := opened.connection.scalars(_OTHERS).all():
+    while connected := opened.connection.scalars(_OTHERS).all():
         if time.monotonic() > deadline:
-            raise Unsuitable(f"others are connected to it, stop them first: {', '.join(map(str, others))}")
+            raise Unsuitable(f"others are connected to it, stop them first: {', '.join(map(str, connected))}")
         time.sleep(0.1)
         opened.connection.execute(sa.text("SELECT pg_stat_clear_snapshot()"))
 
@@ -383,14 +387,14 @@ def _connected(url: URL) -> Iterator[Opened]:
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _open_sqlite, insert=True)  # before SQLAlchemy looks into it
         sa.event.listen(engine, "begin", _begin_sqlite)
-        made: type[Opened] = OnSqlite
+        opened_class: type[Opened] = OnSqlite
     else:
         refuse_other_encodings(engine)
         sa.event.listen(engine, "connect", _open_postgresql)
-        made = OnPostgresql
+        opened_class = OnPostgresql
     try:
         with engine.connect() as connection:
-            yield made(connection)
+            yield opened_class(connection)
     finally:
         engine.dispose()
 

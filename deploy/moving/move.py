@@ -57,7 +57,10 @@ class Source:
 
     @property
     def state(self) -> str:
-        facts = [self.revision, *sorted((name, one.rows, one.sha256, one.number) for name, one in self.counted.items())]
+        facts = [
+            self.revision,
+            *sorted((name, count.rows, count.sha256, count.number) for name, count in self.counted.items()),
+        ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -91,9 +94,9 @@ def examined(service: str, url: str) -> Iterator[Source]:
                 f" and run countersign migrate {service} first"
             )
         _must_be_known(opened, tables)
-        given = identities.highest_numbers(opened.connection)
+        highest_numbers = identities.highest_numbers(opened.connection)
         faults: list[str] = []
-        counted = {table.name: _looked_through(opened, table, given, faults) for table in tables}
+        counted = {table.name: _examine_table(opened, table, highest_numbers, faults) for table in tables}
         faults += opened.dangling()
         if faults:
             more = f"\n  and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
@@ -108,7 +111,7 @@ def move(source: Source, target: Target, *, say: Callable[[str], None] = lambda 
         _make_ready(source, target, say)
         for table in source.tables:
             _copy(source, table, target, say)
-        target.go_on_above({name: one.number for name, one in source.counted.items()})
+        target.go_on_above({name: count.number for name, count in source.counted.items()})
     _compare(source, target)
     if not again:
         target.end()
@@ -118,7 +121,7 @@ def move(source: Source, target: Target, *, say: Callable[[str], None] = lambda 
 def is_moved(source: Source, target: Target) -> bool:
     """Was this source moved into the target before, so that nothing is left but to compare? Raises Unsuitable when something
     else is in the target. Changes nothing."""
-    if not target.is_there or not (there := target.tables()):
+    if not target.is_there or not (existing_tables := target.tables()):
         return False
     facts = target.facts()
     if facts:
@@ -126,9 +129,11 @@ def is_moved(source: Source, target: Target) -> bool:
             raise Unsuitable("the target holds a part of another database: give an empty one")
         return False
     with target.transaction() as connection:
-        known = event_stream.name in there and connection.scalar(sa.select(event_stream.c.epoch)) == source.epoch
-        known = known and migrations.revision_of(connection) == source.revision
-    if not known:
+        is_same = (
+            event_stream.name in existing_tables and connection.scalar(sa.select(event_stream.c.epoch)) == source.epoch
+        )
+        is_same = is_same and migrations.revision_of(connection) == source.revision
+    if not is_same:
         raise Unsuitable("the target is not empty: give an empty one")
     if _digests(source, target) != _digests_of(source):
         raise Unsuitable("the target is not empty: it was moved there before, and one of both has changed since")
@@ -136,31 +141,31 @@ def is_moved(source: Source, target: Target) -> bool:
 
 
 def _must_be_known(opened: Opened, tables: Sequence[Table]) -> None:
-    """What this version does not know would stay behind."""
+    """Refuse what this version does not know: it would stay behind."""
     expected = {table.name: {column.name for column in table.columns} for table in tables}
-    there = opened.layout()
-    if strange := sorted(there.keys() - expected.keys()):
+    layout = opened.layout()
+    if strange := sorted(layout.keys() - expected.keys()):
         raise Unsuitable(f"it has tables that this version does not know, and would stay behind: {', '.join(strange)}")
     for name, columns in expected.items():
-        if there.get(name) != columns:
-            differing = sorted(columns ^ there.get(name, set()))
+        if layout.get(name) != columns:
+            differing = sorted(columns ^ layout.get(name, set()))
             raise Unsuitable(f"its table {name} is not as this version has it: {', '.join(differing)}")
 
 
-def _looked_through(opened: Opened, table: Table, given: Mapping[str, int], faults: list[str]) -> Counted:
+def _examine_table(opened: Opened, table: Table, highest_numbers: Mapping[str, int], faults: list[str]) -> Counted:
     digest, last = Digest(table.columns), None
     for stored in opened.stored(table):
         row = []
         for column, value in zip(table.columns, stored, strict=True):
             try:
-                row.append(column.taken(value))
+                row.append(column.normalised(value))
             except Unfit as reason:
                 faults.append(f"{table.place_of(stored)}, {column.name}: {reason}")
         if len(row) == len(stored):
             digest.add(row)
             last = table.key_of(row)
     highest = last[0] if last is not None and len(last) == 1 and isinstance(last[0], int) else 0
-    return Counted(digest.rows, str(digest), max(highest, given.get(table.name, 0)))
+    return Counted(digest.rows, str(digest), max(highest, highest_numbers.get(table.name, 0)))
 
 
 def _make_ready(source: Source, target: Target, say: Callable[[str], None]) -> None:
@@ -192,7 +197,7 @@ def _portions(opened: Opened, table: Table, after: Sequence[Any] | None) -> Iter
     portion: list[list[Any]] = []
     size = 0
     for stored in opened.stored(table, after):
-        portion.append([column.taken(value) for column, value in zip(table.columns, stored, strict=True)])
+        portion.append([column.normalised(value) for column, value in zip(table.columns, stored, strict=True)])
         size += sum(len(value) for value in stored if isinstance(value, str | bytes))
         if len(portion) >= PORTION_ROWS or size >= PORTION_BYTES:
             yield portion
@@ -209,14 +214,14 @@ def _compare(source: Source, target: Target) -> None:
     with target.transaction() as connection:
         if faults := list(itertools.islice(target.opened.dangling(), MOST_FAULTS)):
             raise Different("the target does not hold together: " + "; ".join(faults))
-        given = identities.highest_numbers(connection)
-    ahead = [name for name, number in given.items() if number != source.counted[name].number]
+        highest_numbers = identities.highest_numbers(connection)
+    ahead = [name for name, number in highest_numbers.items() if number != source.counted[name].number]
     if ahead:
         raise Different(f"numbers would not go on where they were: {', '.join(ahead)}")
 
 
 def _digests_of(source: Source) -> dict[str, tuple[int, str]]:
-    return {name: (one.rows, one.sha256) for name, one in source.counted.items()}
+    return {name: (count.rows, count.sha256) for name, count in source.counted.items()}
 
 
 def _digests(source: Source, target: Target) -> dict[str, tuple[int, str]]:
@@ -227,7 +232,7 @@ def _digests(source: Source, target: Target) -> dict[str, tuple[int, str]]:
             digest = Digest(table.columns)
             try:
                 for stored in target.opened.stored(table):
-                    digest.add([column.taken(value) for column, value in zip(table.columns, stored, strict=True)])
+                    digest.add([column.normalised(value) for column, value in zip(table.columns, stored, strict=True)])
             except Unfit:
                 digests[table.name] = (digest.rows, "")
             else:

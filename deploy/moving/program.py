@@ -71,12 +71,12 @@ def sources_of(services: Sequence[str], environment: Mapping[str, str] = os.envi
     """Return where the databases of these services are. Raises Unsuitable when a setting is missing."""
     names = {service: f"{service.upper()}_DATABASE_URL" for service in services}
     try:
-        found = {service: given(name, environment) or "" for service, name in names.items()}
+        url_by_service = {service: given(name, environment) or "" for service, name in names.items()}
     except SecretFileFaults as fault:
         raise Unsuitable(str(fault)) from fault
-    if missing := [names[service] for service, url in found.items() if not url]:
+    if missing := [names[service] for service, url in url_by_service.items() if not url]:
         raise Unsuitable(f"not set: {', '.join(missing)}")
-    return found
+    return url_by_service
 
 
 def target_of(url: str, service: str) -> str:
@@ -96,19 +96,19 @@ def target_of(url: str, service: str) -> str:
 def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
     """Move these databases, and say what came of it. Raises what ``move`` raises, naming the service."""
     with contextlib.ExitStack() as stack:
-        held, opened = {}, {}
+        source_by_service, target_by_service = {}, {}
         for service, url in sources.items():
-            with _named(service):
-                held[service] = stack.enter_context(examined(service, url))
-                opened[service] = stack.enter_context(Target(targets[service]))
-                is_moved(held[service], opened[service])
-        for service, source in held.items():
+            with _naming_service(service):
+                source_by_service[service] = stack.enter_context(examined(service, url))
+                target_by_service[service] = stack.enter_context(Target(targets[service]))
+                is_moved(source_by_service[service], target_by_service[service])
+        for service, source in source_by_service.items():
 
             def say(line: str, service: str = service) -> None:
                 print(f"{service}: {line}", file=sys.stderr, flush=True)
 
-            with _named(service):
-                _tell(move(source, opened[service], say=say))
+            with _naming_service(service):
+                _tell(move(source, target_by_service[service], say=say))
     print("Everything is there, and equal. Set these, with their passwords, then start the services:")
     for service, target in targets.items():
         parsed = normalised(target)
@@ -121,7 +121,7 @@ def move_all(sources: Mapping[str, str], targets: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _named(service: str) -> Iterator[None]:
+def _naming_service(service: str) -> Iterator[None]:
     try:
         yield
     except (Unsuitable, Different, CannotStart) as error:
@@ -131,10 +131,10 @@ def _named(service: str) -> Iterator[None]:
 def _tell(moved: Moved) -> None:
     """A table: how many rows each table has on both sides, and the digest that is the same on both."""
     words = "was moved before" if moved.again else f"{moved.kinds[0]} -> {moved.kinds[1]}"
-    print(f"{moved.service}: {words}, {sum(one.rows for one in moved.counted.values())} rows")
+    print(f"{moved.service}: {words}, {sum(count.rows for count in moved.counted.values())} rows")
     width = max(map(len, moved.counted))
-    for name, one in sorted(moved.counted.items()):
-        print(f"  {name:{width}}  {one.rows:>10}  {one.sha256[:_SHOWN]}")
+    for name, count in sorted(moved.counted.items()):
+        print(f"  {name:{width}}  {count.rows:>10}  {count.sha256[:_SHOWN]}")
     sys.stdout.flush()
 
 

@@ -43,14 +43,14 @@ class Column:
         kind, limit = _kind(column.type)
         return cls(column.name, kind, bool(column.nullable), limit)
 
-    def taken(self, stored: Any) -> Any:
+    def normalised(self, stored: Any) -> Any:
         """Return what either database stores of a value as one: a bool, an int, a str, bytes, an aware datetime, or compact
         JSON. None is NULL. Raises Unfit."""
         if stored is None:
             if not self.nullable:
                 raise Unfit("it is NULL, and must not be")
             return None
-        return _TAKEN[self.kind](stored, self.limit)
+        return _NORMALISERS[self.kind](stored, self.limit)
 
 
 class Digest:
@@ -66,7 +66,7 @@ class Digest:
         self.rows = 0
 
     def add(self, row: Sequence[Any]) -> None:
-        """Add a row of what ``taken`` returned."""
+        """Add a row of what ``normalised`` returned."""
         line = b",".join(canonical(column.kind, value) for column, value in zip(self._columns, row, strict=True))
         self._digest.update(b"[%b]\n" % line)
         self.rows += 1
@@ -76,7 +76,7 @@ class Digest:
 
 
 def canonical(kind: Kind, value: Any) -> bytes:
-    """Return the JSON of a value that ``taken`` returned, in the one form that a digest is made of."""
+    """Return the JSON of a value that ``normalised`` returned, in the one form that a digest is made of."""
     if value is None:
         return b"null"
     if kind == "json":
@@ -164,10 +164,17 @@ def _json(stored: Any, _limit: int | None) -> str:
         raise Unfit("it is JSON with half a surrogate pair, which PostgreSQL refuses") from None
     except (ValueError, RecursionError, InvalidOperation):
         raise Unfit("it is not JSON") from None
-    return _SPACE.sub(lambda found: found.group(1) or "", text)
+    return _SPACE.sub(lambda match: match.group(1) or "", text)
 
 
-_TAKEN = {"boolean": _boolean, "integer": _integer, "text": _text, "bytes": _bytes, "moment": _moment, "json": _json}
+_NORMALISERS = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "text": _text,
+    "bytes": _bytes,
+    "moment": _moment,
+    "json": _json,
+}
 
 _SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
 """Strings, which stay, and what PostgreSQL writes between the parts of JSON."""
@@ -195,12 +202,12 @@ def _number(written: str) -> str:
     sign, digits, exponent = Decimal(written).as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits)).lstrip("0")
-    kept = text.rstrip("0")
-    exponent += len(text) - len(kept)
-    if not kept:
+    significant = text.rstrip("0")
+    exponent += len(text) - len(significant)
+    if not significant:
         return "\0000"
     minus = "-" if sign else ""
-    return f"\0{minus}{kept}{'0' * exponent}" if exponent >= 0 else f"\0{minus}{kept}e{exponent}"
+    return f"\0{minus}{significant}{'0' * exponent}" if exponent >= 0 else f"\0{minus}{significant}e{exponent}"
 
 
 def _no_number(_written: str) -> NoReturn:

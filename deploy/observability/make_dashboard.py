@@ -73,7 +73,7 @@ def rate(metric: str, by: str, matching: str = "") -> str:
 
 
 def quantile(share: float, histogram: str, by: str = "") -> str:
-    """What that share of the observations was below."""
+    """Return what that share of the observations was below."""
     labels = f"le, {by}" if by else "le"
     return f"histogram_quantile({share}, {rate(f'{histogram}_bucket', labels)})"
 
@@ -557,18 +557,18 @@ def _variables() -> list[dict[str, Any]]:
 
 def _panels() -> list[dict[str, Any]]:
     """Rows from the top, each with its panels from the left; what does not fit begins another line."""
-    made: list[dict[str, Any]] = []
+    panels_made: list[dict[str, Any]] = []
     top = 0
     for title, panels in ROWS:
-        made.append(_row(len(made) + 1, title, top))
+        panels_made.append(_row(len(panels_made) + 1, title, top))
         top, left = top + 1, 0
         for number, panel in enumerate(panels):
             if left + panel.width > COLUMNS:
                 top, left = top + _height(panels[number - 1]), 0
-            made.append(_panel(len(made) + 1, panel, left, top))
+            panels_made.append(_panel(len(panels_made) + 1, panel, left, top))
             left += panel.width
         top += _height(panels[-1])
-    return made
+    return panels_made
 
 
 def _height(panel: Panel) -> int:

@@ -206,14 +206,16 @@ class Provider:
         if path == "oauth2/revoke":
             self.signing.revoke(form.get("token", ""))
             return {}
-        known = form.get("client_id") == account.client_id and form.get("client_secret") == account.client_secret
+        is_known_client = (
+            form.get("client_id") == account.client_id and form.get("client_secret") == account.client_secret
+        )
         if path == "oauth2/pushed_authorize":
-            if not known:
+            if not is_known_client:
                 raise Refused(401, "invalid_client", "The client is not known")
             number = self.signing.open_ticket(form)
             return {"request_uri": f"urn:ietf:params:oauth:request_uri:{number}", "expires_in": 90}
         if form.get("grant_type") == "client_credentials":
-            if not known:
+            if not is_known_client:
                 raise Refused(401, "invalid_client", "The client is not known")
             return self.signing.new_service_token()
         if form.get("grant_type") == "authorization_code":
@@ -254,7 +256,8 @@ class Provider:
             x509.Certificate.load(authority.encoded),
             keys.PrivateKeyInfo.load(authority.key.private_bytes(DER, PrivateFormat.PKCS8, NoEncryption())),
             certs_to_embed=[
-                x509.Certificate.load(one.encoded) for one in (self.authorities.issuer, self.authorities.root)
+                x509.Certificate.load(authority_key.encoded)
+                for authority_key in (self.authorities.issuer, self.authorities.root)
             ],
             fixed_dt=datetime.now(UTC),
         )
@@ -287,7 +290,7 @@ class Provider:
         """Say what goes wrong from now on; without a word, what does and what was signed. Raises Refused."""
         try:
             if "faults" in body:
-                self.faults.set(Fault(**one) for one in body["faults"])
+                self.faults.set(Fault(**fault) for fault in body["faults"])
         except (TypeError, ValueError) as error:
             raise Refused(400, "invalid_request", str(error)) from error
         self._apply_states()
@@ -317,9 +320,9 @@ class Provider:
 
 
 def _digests(body: Mapping[str, Any], version: str) -> list[bytes]:
-    found = body.get("hash" if version == "v1" else "hashes")
+    encoded = body.get("hash" if version == "v1" else "hashes")
     try:
-        return [b64decode(one, validate=True) for one in found] if isinstance(found, list) else []
+        return [b64decode(digest, validate=True) for digest in encoded] if isinstance(encoded, list) else []
     except (ValueError, TypeError) as error:
         raise Refused(400, "invalid_request", "Invalid Base64 hash string parameter") from error
 
@@ -327,7 +330,7 @@ def _digests(body: Mapping[str, Any], version: str) -> list[bytes]:
 def _answers(body: Mapping[str, Any], version: str) -> tuple[str | None, str | None]:
     if version == "v1":
         return body.get("PIN"), body.get("OTP")
-    data = {str(one.get("id")): one.get("value") for one in body.get("authData") or () if isinstance(one, dict)}
+    data = {str(entry.get("id")): entry.get("value") for entry in body.get("authData") or () if isinstance(entry, dict)}
     return data.get("PIN"), data.get("OTP")
 
 
@@ -386,8 +389,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self) -> None:
         path = urlsplit(self.path).path
         body = self._body()
-        if (named := re.fullmatch(r"/csc/(v[12])/(.+)", path)) is not None:
-            version, operation = named.groups()
+        if (match := re.fullmatch(r"/csc/(v[12])/(.+)", path)) is not None:
+            version, operation = match.groups()
             content = self._json(body)
             self.provider.bodies.append((operation, content))
             self.provider.before(operation)

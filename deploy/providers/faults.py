@@ -78,16 +78,16 @@ class Faults:
 
 def parse(text: str) -> list[Fault]:
     """Faults as a setting names them: ``slow:2,lost:0.1,asynchronous:3``; the number is seconds, a rate, or polls."""
-    found = []
+    faults = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         kind, _, number = part.partition(":")
         value = float(number) if number else None
         if value is None:
-            found.append(Fault(kind))
+            faults.append(Fault(kind))
         elif kind in ("slow", "busy"):
-            found.append(Fault(kind, seconds=value))
+            faults.append(Fault(kind, seconds=value))
         elif kind == "asynchronous":
-            found.append(Fault(kind, polls=int(value)))
+            faults.append(Fault(kind, polls=int(value)))
         else:
-            found.append(Fault(kind, rate=value))
-    return found
+            faults.append(Fault(kind, rate=value))
+    return faults

@@ -46,20 +46,20 @@ def approval(
 ) -> bytes:
     """``documents``: label and hash of each; without ``credential`` only a login is asked for."""
     if credential is None:
-        wanted = f"<p><strong>{escape(client)}</strong> wants to see which certificates you have here.</p>"
+        request = f"<p><strong>{escape(client)}</strong> wants to see which certificates you have here.</p>"
     else:
         items = "".join(
             f"<li>{escape(label or 'A document')}<br><code class=soft>{escape(digest)}</code></li>"
             for label, digest in documents
         )
-        wanted = (
+        request = (
             f"<p><strong>{escape(client)}</strong> wants to sign in the name of <strong>{escape(owner)}</strong>:</p>"
             f"<ul>{items}</ul>"
         )
     title = "Sign in" if credential is None else "Approve this signature?"
     return page(
         title,
-        f'<form method="post" action="/oauth2/decision"><h1>{title}</h1>{wanted}'
+        f'<form method="post" action="/oauth2/decision"><h1>{title}</h1>{request}'
         f'<p class="soft">{_ONLY_TRIAL}</p><input type="hidden" name="request" value="{escape(number)}">'
         '<div class="buttons"><button name="decision" value="approve">Approve</button>'
         '<button class="refuse" name="decision" value="refuse">Refuse</button></div></form>',
@@ -80,15 +80,15 @@ def overview(
         f"<li>{escape(content)}<br><span class=soft>{escape(subject)} · {escape(at)}</span></li>"
         for at, subject, content in texts
     )
-    made = "".join(
-        f"<li>with <code>{escape(str(one['credential']))}</code> on {_moment(str(one['at']))}"
-        f"<br><code class=soft>{escape(str(one['hash']))}</code></li>"
-        for one in signatures
+    signature_items = "".join(
+        f"<li>with <code>{escape(str(signature['credential']))}</code> on {_moment(str(signature['at']))}"
+        f"<br><code class=soft>{escape(str(signature['hash']))}</code></li>"
+        for signature in signatures
     )
     return page(
         "Local trust provider",
         f"<h1>Local trust provider</h1><p class=soft>{_ONLY_TRIAL}</p>"
-        f"<section><h2>Signatures</h2><ul>{made or '<li>None yet.</li>'}</ul></section>"
+        f"<section><h2>Signatures</h2><ul>{signature_items or '<li>None yet.</li>'}</ul></section>"
         f"<section><h2>Codes that were sent</h2><ul>{sent or '<li>None yet.</li>'}</ul></section>"
         f"<section><h2>Credentials</h2><ul>{kinds}</ul></section>",
     )

@@ -99,15 +99,16 @@ class Authorities:
     def _ocsp(self, request: bytes) -> bytes:
         serial = ocsp.load_der_ocsp_request(request).serial_number
         by_serial = {
-            one.certificate.serial_number: name for name, one in [*self.signers.items(), (_TSA, self.time_stamping)]
+            signer.certificate.serial_number: name
+            for name, signer in [*self.signers.items(), (_TSA, self.time_stamping)]
         }
         name = by_serial.get(serial)
         if name is None:
             return ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.UNAUTHORIZED).public_bytes(DER)
-        known = self.time_stamping if name == _TSA else self.signers[name]
+        signer_asked_about = self.time_stamping if name == _TSA else self.signers[name]
         now, revoked = _now(), name in self.revoked
         builder = ocsp.OCSPResponseBuilder().add_response(
-            cert=known.certificate,
+            cert=signer_asked_about.certificate,
             issuer=self.issuer.certificate,
             algorithm=hashes.SHA1(),  # noqa: S303 - only names the issuer, and is what everybody asks with
             cert_status=ocsp.OCSPCertStatus.REVOKED if revoked else ocsp.OCSPCertStatus.GOOD,

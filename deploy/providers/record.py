@@ -26,13 +26,13 @@ class Record:
         """All signatures, the oldest first; the last line of a process that was killed may be half of one."""
         if not self._path.exists():
             return []
-        found = []
+        lines = []
         for line in self._path.read_text().splitlines():
             try:
-                found.append(json.loads(line))
+                lines.append(json.loads(line))
             except ValueError:
                 continue
-        return found
+        return lines
 
     def counts(self) -> Counter[str]:
         """Return how many signatures were made of each hash (hexadecimal)."""

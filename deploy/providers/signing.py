@@ -78,8 +78,8 @@ _OF_HASH = {
     "1.2.840.10045.4.3.3": hashes.SHA384(),
     "1.2.840.10045.4.3.4": hashes.SHA512(),
 }
-RSA_ALGORITHMS = (_RSA_KEY, _PSS, *(one for one in _OF_HASH if one.startswith("1.2.840.113549")))
-EC_ALGORITHMS = tuple(one for one in _OF_HASH if one.startswith("1.2.840.10045"))
+RSA_ALGORITHMS = (_RSA_KEY, _PSS, *(identifier for identifier in _OF_HASH if identifier.startswith("1.2.840.113549")))
+EC_ALGORITHMS = tuple(identifier for identifier in _OF_HASH if identifier.startswith("1.2.840.10045"))
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Account:
         path = folder / "account.json"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
-            made = {
+            new_account = {
                 "client_id": "countersign",
                 "client_secret": secrets.token_urlsafe(24),
                 "user": "countersign",
@@ -128,12 +128,12 @@ class Account:
             }
             temporary = path.with_name(f".account-{secrets.token_hex(4)}")
             with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
-                json.dump(made, file)
+                json.dump(new_account, file)
             temporary.replace(path)
-        known = json.loads(path.read_text())
-        self.client_id, self.client_secret = known["client_id"], known["client_secret"]
-        self.user, self.password, self.api_key = known["user"], known["password"], known["api_key"]
-        self.pin, self.totp = known["pin"], known["totp"]
+        account = json.loads(path.read_text())
+        self.client_id, self.client_secret = account["client_id"], account["client_secret"]
+        self.user, self.password, self.api_key = account["user"], account["password"], account["api_key"]
+        self.pin, self.totp = account["pin"], account["totp"]
 
 
 class Signing:
@@ -201,13 +201,14 @@ class Signing:
             "key": {
                 "status": "disabled" if suspended else "enabled",
                 "algo": [
-                    _RSA_KEY if self.dialect == "d-trust" and _RSA_KEY in algorithms else one for one in algorithms
+                    _RSA_KEY if self.dialect == "d-trust" and _RSA_KEY in algorithms else algorithm
+                    for algorithm in algorithms
                 ],
                 "len": key.key_size,
             },
             "cert": {
                 "status": "revoked" if revoked else "valid",
-                "certificates": [b64encode(one).decode() for one in self.authorities.chain(credential)],
+                "certificates": [b64encode(certificate).decode() for certificate in self.authorities.chain(credential)],
             },
             "multisign": kind.multisign,
             "SCAL": "2",
@@ -215,10 +216,10 @@ class Signing:
         if version == "v1":
             answer["authMode"] = kind.mode
             answer["PIN"] = {"presence": "true" if "PIN" in kind.asks else "false", "format": "N", "label": "Your PIN"}
-            if asked := [one for one in kind.asks if one != "PIN"]:
+            if codes_asked := [factor for factor in kind.asks if factor != "PIN"]:
                 answer["OTP"] = {
                     "presence": "true",
-                    "type": "online" if asked[0] == "OTP" else "offline",
+                    "type": "online" if codes_asked[0] == "OTP" else "offline",
                     "format": "N",
                     "label": "Code",
                 }
@@ -232,7 +233,7 @@ class Signing:
                 )
         answer["auth"] = {"mode": kind.mode}
         if objects:
-            answer["auth"] |= {"expression": " AND ".join(one["id"] for one in objects), "objects": objects}
+            answer["auth"] |= {"expression": " AND ".join(item["id"] for item in objects), "objects": objects}
         return answer
 
     def send_code(self, credential: str) -> None:
@@ -280,14 +281,14 @@ class Signing:
         return token
 
     def _permission(self, token: str) -> _Permission:
-        known = self._permissions.get(token)
-        if known is None:
+        found_permission = self._permissions.get(token)
+        if found_permission is None:
             raise Refused(400, "invalid_request", "Invalid parameter SAD")
-        if known.until < time.monotonic() or self.faults.take("expired"):
+        if found_permission.until < time.monotonic() or self.faults.take("expired"):
             raise Refused(400, "invalid_request", "SAD expired")
-        if known.used and not known.further:
+        if found_permission.used and not found_permission.further:
             raise Refused(400, "invalid_request", "SAD already used")
-        return known
+        return found_permission
 
     def _check_state(self, credential: str) -> None:
         if self.faults.holds("suspended"):
@@ -329,7 +330,7 @@ class Signing:
             raise Refused(400, "invalid_request", "PKCE with S256 is required")
         ticket = Ticket(query, time.monotonic() + seconds)
         if query.get("scope") != "service":
-            ticket.credential, ticket.digests, ticket.labels = _asked_for(query)
+            ticket.credential, ticket.digests, ticket.labels = _requested_hashes(query)
             if _kind(ticket.credential).mode != "oauth2code":
                 raise Refused(400, "invalid_request", "This credential is not authorized at a page")
             if not 0 < len(ticket.digests) <= _kind(ticket.credential).multisign:
@@ -364,7 +365,7 @@ class Signing:
 
     def approve_by_certificate(self, query: dict[str, str]) -> dict[str, str]:
         """With nobody present: who shows the client's certificate is known (`d-trust`)."""
-        credential, digests, labels = _asked_for(query)
+        credential, digests, labels = _requested_hashes(query)
         self._check_state(credential)
         code = secrets.token_urlsafe(24)
         with self._lock:
@@ -393,33 +394,33 @@ class Signing:
     ) -> dict[str, Any]:  # fmt: skip
         """Sign, and write down what was signed before anybody gets it."""
         with self._lock:
-            known = self._permission(permission)
-            if known.credential != credential:
+            granted = self._permission(permission)
+            if granted.credential != credential:
                 raise Refused(400, "invalid_request", "The SAD is of another credential")
             for digest in digests:
-                if digest not in known.remaining:
+                if digest not in granted.remaining:
                     raise Refused(400, "invalid_request", "Hash is not authorized by the SAD")
             for digest in digests:
-                known.remaining.remove(digest)
-            known.used = not known.remaining
+                granted.remaining.remove(digest)
+            granted.used = not granted.remaining
         key = self.authorities.signers[credential].key
         if self.faults.take("other_key"):
             key = (
                 ec.generate_private_key(ec.SECP256R1()) if isinstance(key, ec.EllipticCurvePrivateKey) else _other_rsa()
             )
-        made = []
+        signatures = []
         for digest in digests:
             signature = _signed(key, digest, hash_algorithm, algorithm, parameters)
             self.record.add(credential, digest, algorithm=algorithm, signature=hashlib.sha256(signature).hexdigest())
-            made.append(b64encode(signature).decode())
+            signatures.append(b64encode(signature).decode())
         if self.faults.take("order"):
-            made.reverse()
+            signatures.reverse()
         fault = self.faults.take("asynchronous")
         if not (later or fault):
-            return {"signatures": made}
+            return {"signatures": signatures}
         response = secrets.token_urlsafe(16)
         with self._lock:
-            self._work[response] = _Work(made, fault.polls if fault else 1)
+            self._work[response] = _Work(signatures, fault.polls if fault else 1)
         return {"responseID": response}
 
     def poll(self, response: str) -> dict[str, Any]:
@@ -442,17 +443,17 @@ def _kind(credential: str) -> CredentialKind:
     return CREDENTIALS[credential]
 
 
-def _asked_for(query: dict[str, str]) -> tuple[str, list[bytes], list[str]]:
+def _requested_hashes(query: dict[str, str]) -> tuple[str, list[bytes], list[str]]:
     """Credential, hashes and labels of a request for approval, in either version's words."""
     try:
         if "authorization_details" in query:
             (details,) = json.loads(query["authorization_details"])
             digests = details["documentDigests"]
-            labels = [str(one.get("label", "")) for one in digests]
-            return str(details["credentialID"]), [b64decode(one["hash"]) for one in digests], labels
+            labels = [str(document.get("label", "")) for document in digests]
+            return str(details["credentialID"]), [b64decode(document["hash"]) for document in digests], labels
         encoded = (query.get("hashes") or query.get("hash") or "").split(",")
-        found = [urlsafe_b64decode(one + "=" * (-len(one) % 4)) for one in encoded if one]
-        return query.get("credentialID", ""), found, [query.get("description", "")] * len(found)
+        hashes_named = [urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in encoded if part]
+        return query.get("credentialID", ""), hashes_named, [query.get("description", "")] * len(hashes_named)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(400, "invalid_request", "The request names no hashes") from error
 

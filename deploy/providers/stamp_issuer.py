@@ -173,7 +173,7 @@ class StampIssuer:
     def answer(self, method: str, url: str, body: dict[str, Any], token: str | None) -> tuple[int, bytes, str]:
         """Status, body and media type of an answer. Raises Lost where none comes."""
         parts = urlsplit(url)
-        path, query = parts.path.rstrip("/"), {name: each[0] for name, each in parse_qs(parts.query).items()}
+        path, query = parts.path.rstrip("/"), {name: values[0] for name, values in parse_qs(parts.query).items()}
         if path in ("", "/dev/stamps") and method == "GET":
             return 200, self._page(), "text/html; charset=utf-8"
         if path == "/control" and method == "POST":
@@ -206,8 +206,8 @@ class StampIssuer:
                 ("GET", "/api/chanel/stamp/ext"): lambda: self._list(query.get("filter", "")),
                 ("GET", "/snqr/qrimage"): lambda: self._picture(query.get("serialnumber", "")),
             }
-            if (known := answers.get((method, path))) is not None:
-                return self._json(known())
+            if (answer := answers.get((method, path))) is not None:
+                return self._json(answer())
             head, _, last = path.rpartition("/")
             if (method, head) == ("GET", "/chanel/sale/stamp/ext") and unquote(last) == USER:
                 return self._json(self._list(""))
@@ -241,8 +241,8 @@ class StampIssuer:
             raise Lost
         return _done({"sn": number, "image": b64encode(picture(number)).decode()})
 
-    def _list(self, wanted: str) -> dict[str, Any]:
-        found = [sold for sold in self.books.sold.values() if wanted in sold.number or wanted in sold.key]
+    def _list(self, sought: str) -> dict[str, Any]:
+        listed = [sold for sold in self.books.sold.values() if sought in sold.number or sought in sold.key]
         data = [
             {
                 "serialnumber": sold.number,
@@ -250,7 +250,7 @@ class StampIssuer:
                 "file": sold.key,
                 "tglupdate": sold.used_at or sold.bought_at,
             }
-            for sold in found
+            for sold in listed
         ]
         return _done({"total": len(data), "data": data})
 
@@ -320,7 +320,9 @@ class StampIssuer:
         pages = int(writer.prev.root["/Pages"]["/Count"])
         name = f"sig{secrets.token_hex(4)}"
         append_signature_field(writer, SigFieldSpec(name, on_page=min(page, pages) - 1, box=box))
-        widget = next(reference.get_object() for taken, _, reference in enumerate_sig_fields(writer) if taken == name)
+        widget = next(
+            reference.get_object() for field_name, _, reference in enumerate_sig_fields(writer) if field_name == name
+        )
         widget["/F"] = NumberObject(_PRINTED_AND_LOCKED)
         style = StaticStampStyle(
             background=PdfImage(Image.open(io.BytesIO(seen)).convert("RGB")),
@@ -336,10 +338,12 @@ class StampIssuer:
         encoded = self._identity.key.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        chain = [x509.Certificate.load(each) for each in self._identity.encoded]
-        others = SimpleCertificateStore()
-        others.register_multiple(chain[1:])
-        return SimpleSigner(signing_cert=chain[0], signing_key=keys.PrivateKeyInfo.load(encoded), cert_registry=others)
+        chain = [x509.Certificate.load(encoded_certificate) for encoded_certificate in self._identity.encoded]
+        intermediates = SimpleCertificateStore()
+        intermediates.register_multiple(chain[1:])
+        return SimpleSigner(
+            signing_cert=chain[0], signing_key=keys.PrivateKeyInfo.load(encoded), cert_registry=intermediates
+        )
 
     # --- books and faults
 
@@ -386,8 +390,8 @@ class StampIssuer:
         with self._lock:
             sold, quota = list(self.books.sold.values()), self.books.quota
         rows = [
-            (one.number, CATEGORIES.get(one.category, one.category), one.key, one.bought_at, one.used_at)
-            for one in reversed(sold)
+            (stamp.number, CATEGORIES.get(stamp.category, stamp.category), stamp.key, stamp.bought_at, stamp.used_at)
+            for stamp in reversed(sold)
         ]
         return pages.stamps(rows, quota)
 
@@ -471,14 +475,14 @@ def _handler(issuer: StampIssuer) -> type[BaseHTTPRequestHandler]:
 
 def parse(text: str) -> dict[str, Fault]:
     """Faults as a setting names them: ``lost_purchase:0.1,slow:2``; the number is a rate, of those that take time seconds."""
-    found = {}
+    fault_by_name = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition(":")
         if name not in FAULTS:
             raise ValueError(f"there is no fault {name!r}, only {', '.join(FAULTS)}")
         value = float(number or 1)
-        found[name] = Fault(rate=1, seconds=value) if name in _TAKE_TIME else Fault(rate=value)
-    return found
+        fault_by_name[name] = Fault(rate=1, seconds=value) if name in _TAKE_TIME else Fault(rate=value)
+    return fault_by_name
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -60,15 +60,17 @@ class Built:
 # --- what is in it
 
 
-def bill(title: str, version: str, commit: str, created: datetime, found: Mapping[str, Any]) -> dict[str, Any]:
+def bill(title: str, version: str, commit: str, created: datetime, inventory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the bill of materials of an image, of what ``image/inventory.py`` found in it; of the same, the same bill."""
-    system = found["system"]
+    system = inventory["system"]
     distribution = f"{system['id']}-{system['version']}"
     components = [
-        _component("platform", "CPython", found["python"], f"pkg:generic/python@{found['python']}", _spdx("PSF-2.0")),
-        *(_debian(package, system["id"], distribution) for package in found["debian_packages"]),
-        *(_python(package) for package in found["python_packages"]),
-        *(_font(name, digest) for name, digest in found["fonts"].items()),
+        _component(
+            "platform", "CPython", inventory["python"], f"pkg:generic/python@{inventory['python']}", _spdx("PSF-2.0")
+        ),
+        *(_debian(package, system["id"], distribution) for package in inventory["debian_packages"]),
+        *(_python(package) for package in inventory["python_packages"]),
+        *(_font(name, digest) for name, digest in inventory["fonts"].items()),
     ]
     ours = _component(
         "container", title, version, f"pkg:generic/{title}@{version}?vcs_revision={commit}", _spdx("Apache-2.0")
@@ -83,7 +85,9 @@ def bill(title: str, version: str, commit: str, created: datetime, found: Mappin
         "version": 1,
         "metadata": {"timestamp": _iso(created), "component": ours},
         "components": components,
-        "dependencies": [{"ref": ours["bom-ref"], "dependsOn": sorted(one["bom-ref"] for one in components)}],
+        "dependencies": [
+            {"ref": ours["bom-ref"], "dependsOn": sorted(component["bom-ref"] for component in components)}
+        ],
     }
 
 
@@ -113,8 +117,8 @@ def _python(package: Mapping[str, Any]) -> dict[str, Any]:
         short = 0 < len(package["licence"]) < _LONGEST_NAME and package["licence"] != "UNKNOWN"
         names = dict.fromkeys([*([package["licence"]] if short else []), *package["classifiers"]])
         licences = [{"license": {"name": name}} for name in names]
-    said = {"description": package["summary"]} if package["summary"] else {}
-    return _component("library", name, package["version"], purl, *licences, **said)
+    description = {"description": package["summary"]} if package["summary"] else {}
+    return _component("library", name, package["version"], purl, *licences, **description)
 
 
 def _font(name: str, digest: str) -> dict[str, Any]:
@@ -202,9 +206,9 @@ def encoded(kind: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind.encode()), kind.encode(), len(payload), payload)
 
 
-def _openssl(arguments: Sequence[str], given: bytes = b"") -> bytes:
+def _openssl(arguments: Sequence[str], standard_input: bytes = b"") -> bytes:
     try:
-        done = subprocess.run(["openssl", *arguments], input=given, capture_output=True, check=False)
+        done = subprocess.run(["openssl", *arguments], input=standard_input, capture_output=True, check=False)
     except FileNotFoundError as error:
         raise NotSigned("openssl is not installed") from error
     if done.returncode:
@@ -214,9 +218,9 @@ def _openssl(arguments: Sequence[str], given: bytes = b"") -> bytes:
 
 def hashes(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of files, by name; of a folder those of the files in it."""
-    named = [root / name for name in names]
+    paths = [root / name for name in names]
     files = [
-        file for path in named for file in ([path] if path.is_file() else sorted(path.glob("*"))) if file.is_file()
+        file for path in paths for file in ([path] if path.is_file() else sorted(path.glob("*"))) if file.is_file()
     ]
     return {file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 

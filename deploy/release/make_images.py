@@ -67,8 +67,8 @@ class Engine:
         except subprocess.TimeoutExpired as error:
             raise NotBuilt(f"{' '.join(command)} took more than {self.within:.0f} s") from error
         if done.returncode:
-            said = f"{done.stdout[-3000:]}{done.stderr[-3000:]}".strip()
-            raise NotBuilt(f"{' '.join(command)}: exit code {done.returncode}\n{said}")
+            output = f"{done.stdout[-3000:]}{done.stderr[-3000:]}".strip()
+            raise NotBuilt(f"{' '.join(command)}: exit code {done.returncode}\n{output}")
         return done.stdout
 
     def build(self, recipe: "Recipe", context: Path, name: str, *, cached: bool = False, stage: str = "") -> None:
@@ -94,25 +94,25 @@ class Engine:
 
     def inspect(self, name: str) -> attest.Image:
         """Return the digests of an image."""
-        (found,) = json.loads(self.run("image", "inspect", name))
-        configuration = found["Id"].removeprefix("sha256:")
-        manifest = found.get("Digest") or (found.get("Descriptor") or {}).get("digest") or configuration
+        (image,) = json.loads(self.run("image", "inspect", name))
+        configuration = image["Id"].removeprefix("sha256:")
+        manifest = image.get("Digest") or (image.get("Descriptor") or {}).get("digest") or configuration
         return attest.Image(name, manifest.removeprefix("sha256:"), configuration)
 
     def pinned(self, base: str, *, pull: bool) -> tuple[str, str]:
         """Return the base image by its digest, and that in hexadecimal."""
         if pull:
             self.run("pull", "--quiet", base)
-        (found,) = json.loads(self.run("image", "inspect", base))
-        name = by_digest(base, found.get("RepoDigests") or [])
+        (image,) = json.loads(self.run("image", "inspect", base))
+        name = by_digest(base, image.get("RepoDigests") or [])
         return name, name.rpartition("@sha256:")[2]
 
     def inventory(self, name: str) -> dict[str, object]:
         """Return what is found in an image (``image/inventory.py``, run inside it)."""
         program = INVENTORY.read_text(encoding="utf-8")
-        said = self.run("run", "--rm", *self.run_flags, "--entrypoint", "python", name, "-c", program)
-        found: dict[str, object] = json.loads(said)
-        return found
+        output = self.run("run", "--rm", *self.run_flags, "--entrypoint", "python", name, "-c", program)
+        content: dict[str, object] = json.loads(output)
+        return content
 
     def version(self) -> str:
         """Return the program's name and version."""
@@ -142,17 +142,17 @@ def recipe(what: str, *, revision: str = "", base: str = "", epoch: int | None =
     return Recipe(what, dockerfile, arguments, epoch)
 
 
-def by_digest(base: str, known: Sequence[str]) -> str:
+def by_digest(base: str, names: Sequence[str]) -> str:
     """Return the name of an image by its digest: by the one that ``base`` ends with, else by that of its repository among those
-    that it is ``known`` by here, which may be of others, too. Raises ``NotBuilt``."""
-    name, _, asked = base.partition("@")
+    that it is ``names`` by here, which may be of others, too. Raises ``NotBuilt``."""
+    name, _, digest = base.partition("@")
     repository = name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0]
-    if not asked:
-        if not known:
+    if not digest:
+        if not names:
             raise NotBuilt(f"{base} has no digest here: pull it from a registry")
-        own = [one for one in known if one.startswith(f"{repository}@")]
-        asked = (own or known)[0].rpartition("@")[2]
-    return f"{repository}@{asked}"
+        names_of_repository = [known_name for known_name in names if known_name.startswith(f"{repository}@")]
+        digest = (names_of_repository or names)[0].rpartition("@")[2]
+    return f"{repository}@{digest}"
 
 
 @contextmanager
@@ -169,18 +169,26 @@ def exported(commit: str, root: Path = ROOT) -> Iterator[Path]:
 
 
 def describe(
-    engine: Engine, made: Recipe, name: str, context: Path, built: attest.Built, folder: Path, key: Path | None = None
+    engine: Engine,
+    image_recipe: Recipe,
+    name: str,
+    context: Path,
+    built: attest.Built,
+    folder: Path,
+    key: Path | None = None,
 ) -> list[Path]:
     """Write what is in a built image and how it came about into ``folder``; return the files."""
     project = tomllib.loads((context / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    created = datetime.fromtimestamp(made.epoch or 0, UTC)
-    bill = attest.bill(f"countersign-{made.what}", project["version"], built.commit, created, engine.inventory(name))
-    files = {f"{made.what}.cdx.json": attest.written(bill)}
+    created = datetime.fromtimestamp(image_recipe.epoch or 0, UTC)
+    bill = attest.bill(
+        f"countersign-{image_recipe.what}", project["version"], built.commit, created, engine.inventory(name)
+    )
+    files = {f"{image_recipe.what}.cdx.json": attest.written(bill)}
     (bill_name,) = files
     statement = attest.written(attest.provenance(engine.inspect(name), built, files[bill_name], bill_name))
-    files[f"{made.what}.provenance.json"] = statement
+    files[f"{image_recipe.what}.provenance.json"] = statement
     if key is not None:
-        files[f"{made.what}.provenance.dsse.json"] = attest.written(attest.envelope(statement, key))
+        files[f"{image_recipe.what}.provenance.dsse.json"] = attest.written(attest.envelope(statement, key))
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         (folder / file).write_bytes(content)
@@ -191,24 +199,24 @@ def make(engine: Engine, what: str, chosen: argparse.Namespace, context: Path, c
     """Build one image and describe it."""
     began = datetime.now(UTC)
     base, digest = engine.pinned(chosen.base, pull=not chosen.no_pull)
-    made = recipe(what, revision=commit, base=base, epoch=epoch_of(commit))
+    image_recipe = recipe(what, revision=commit, base=base, epoch=epoch_of(commit))
     name = f"{chosen.prefix}/{what}:{chosen.tag or version(context)}"
-    engine.build(made, context, name)
+    engine.build(image_recipe, context, name)
     built = attest.Built(
         what=what,
         commit=commit,
         source=chosen.source or origin(),
-        arguments={**made.arguments, _EPOCH: str(made.epoch)},
+        arguments={**image_recipe.arguments, _EPOCH: str(image_recipe.epoch)},
         base=base,
         base_digest=digest,
-        files=attest.hashes(context, [made.dockerfile, made.lock, "deploy/release/image"]),
+        files=attest.hashes(context, [image_recipe.dockerfile, image_recipe.lock, "deploy/release/image"]),
         builder=chosen.builder,
         engine=engine.version(),
         began=began,
         ended=datetime.now(UTC),
         invocation=str(uuid.uuid4()),
     )
-    files = describe(engine, made, name, context, built, chosen.output, chosen.sign)
+    files = describe(engine, image_recipe, name, context, built, chosen.output, chosen.sign)
     image = engine.inspect(name)
     print(f"{name}\n  id sha256:{image.configuration}\n  manifest sha256:{image.manifest}")
     print("".join(f"  {file}\n" for file in files), end="", flush=True)
@@ -229,10 +237,10 @@ def version(root: Path) -> str:
 
 def origin() -> str:
     """Return where the clone has its commits from, without what somebody logs in with; empty where it is from nowhere."""
-    found = subprocess.run(
+    remote = subprocess.run(
         ["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    parts = urlsplit(found.stdout.strip())
+    parts = urlsplit(remote.stdout.strip())
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.scheme else ""
 
 

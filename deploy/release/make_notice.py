@@ -150,8 +150,8 @@ def dockerfile_of(service: str) -> str:
 
 def _stages(service: str) -> list[str]:
     stages = re.split(r"^(?=FROM )", DOCKERFILE.read_text(), flags=re.MULTILINE)[1:]
-    own = [re.match(r"FROM \w+ AS base-(\w+)\n", stage) for stage in stages]
-    return [stage for stage, named in zip(stages, own, strict=True) if named is None or named[1] == service]
+    base_matches = [re.match(r"FROM \w+ AS base-(\w+)\n", stage) for stage in stages]
+    return [stage for stage, match in zip(stages, base_matches, strict=True) if match is None or match[1] == service]
 
 
 def licences(installed: Distribution) -> list[str]:

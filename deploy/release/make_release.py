@@ -59,7 +59,7 @@ def prepare(root: Path, version: str, day: datetime.date) -> None:
     )
     for path in [path for place in _PLACES for path in root.glob(place)]:
         text = path.read_text()
-        changed[path] = stands.sub(lambda found: f"{found[1]}{version}", text)
+        changed[path] = stands.sub(lambda match: f"{match[1]}{version}", text)
     for path, text in changed.items():
         path.write_text(text)
 
@@ -84,15 +84,15 @@ def notes(changelog: str, version: str) -> str:
 
 def _section(changelog: str, heading: str) -> str:
     """Return what stands under a heading, down to the next of its rank."""
-    _, found, rest = changelog.partition(heading)
-    return re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0].strip() if found else ""
+    _, separator, rest = changelog.partition(heading)
+    return re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0].strip() if separator else ""
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         raise NotReleased(f"{version} is no version such as 0.2.0")
-    return tuple(map(int, found.groups()))
+    return tuple(map(int, match.groups()))
 
 
 if __name__ == "__main__":

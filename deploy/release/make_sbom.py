@@ -67,7 +67,7 @@ def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
     """Return which package needs which, by name; the empty name is Countersign. As the installed packages state it."""
     installed = {package.name: package.installed for package in packages}
     edges: dict[str, set[str]] = defaultdict(set, {name: set() for name in installed})
-    waiting = [("", requirement) for requirement in _own(lock)]
+    waiting = [("", requirement) for requirement in _requirements_of(lock)]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         whose, requirement = waiting.pop()
@@ -80,13 +80,13 @@ def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
     return dict(edges)
 
 
-def _own(extra: str) -> Iterator[Requirement]:
+def _requirements_of(extra: str) -> Iterator[Requirement]:
     """Yield what pyproject.toml asks for, with this extra; extras that name others are followed."""
     for line in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]:
         requirement = Requirement(line)
         if requirement.name == PROJECT["name"]:
             for other in sorted(requirement.extras):
-                yield from _own(other)
+                yield from _requirements_of(other)
         elif _applies(requirement, ()):
             yield requirement
 
@@ -151,7 +151,7 @@ def _font(font: BundledFont) -> Component:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for each in ("all", *services()):
-        file = FOLDER / ("countersign.cdx.json" if each == "all" else f"countersign-{each}.cdx.json")
-        file.write_text(bill(each), encoding="utf-8")
+    for image in ("all", *services()):
+        file = FOLDER / ("countersign.cdx.json" if image == "all" else f"countersign-{image}.cdx.json")
+        file.write_text(bill(image), encoding="utf-8")
         print(file.relative_to(ROOT))

@@ -63,7 +63,7 @@ class Worker:
 
     def __init__(self, key, chain, secret, database):
         self.key, self.secret, self.lock = key, base64.b64decode(secret.removeprefix("whsec_")), threading.Lock()
-        self.chain = [one.public_bytes(serialization.Encoding.DER) for one in chain]
+        self.chain = [certificate.public_bytes(serialization.Encoding.DER) for certificate in chain]
         self.algorithm = "rsa" if isinstance(chain[0].public_key(), rsa.RSAPublicKey) else "ecdsa"
         self.id = hashlib.sha256(self.chain[0]).hexdigest()[:16]
         self.answers = sqlite3.connect(database, check_same_thread=False)
@@ -77,16 +77,19 @@ class Worker:
         if not at.isdecimal() or abs(time.time() - int(at)) > CLOCK_SECONDS:
             return False
         expected = base64.b64encode(self._mac(f"{identifier}.{at}.".encode() + body)).decode()
-        return any(hmac.compare_digest(one, f"v1,{expected}") for one in headers.get("webhook-signature", "").split())
+        return any(
+            hmac.compare_digest(signature, f"v1,{expected}")
+            for signature in headers.get("webhook-signature", "").split()
+        )
 
     def health(self, _request, _key):
         return {"status": "completed", "name": "certsign_worker.py"}
 
     def credential(self, _request, _key):
         mechanisms = [{"algorithm": self.algorithm, "hash": name} for name in HASHES]
-        chain = [base64.b64encode(one).decode() for one in self.chain]
-        known = {"id": self.id, "chain": chain, "mechanisms": mechanisms, "bound": True, "most_at_once": 100}
-        return {"status": "completed", "credential": known}
+        chain = [base64.b64encode(certificate).decode() for certificate in self.chain]
+        credential = {"id": self.id, "chain": chain, "mechanisms": mechanisms, "bound": True, "most_at_once": 100}
+        return {"status": "completed", "credential": credential}
 
     def authorize(self, request, _key):
         until = int(time.time()) + GRANTED_SECONDS
@@ -108,7 +111,7 @@ class Worker:
                 return failed("grant_expired", "the authorisation is no longer good", retryable=True)  # not signed
             if self.answers.execute("SELECT 1 FROM answers WHERE grant = ?", (grant,)).fetchone():
                 return failed("grant_used", "this authorisation was used")
-            digests = [base64.b64decode(one) for one in request["hashes"]]
+            digests = [base64.b64decode(digest) for digest in request["hashes"]]
             signatures = [base64.b64encode(self.key.sign(digest, mechanism["hash"])).decode() for digest in digests]
             answer = {"status": "completed", "signatures": signatures}
             self.answers.execute("INSERT INTO answers VALUES (?, ?, ?)", (key, grant, json.dumps(answer)))
@@ -167,10 +170,10 @@ if __name__ == "__main__":
     parser.add_argument("--label")
     parser.add_argument("--database", default="answers.sqlite")
     parser.add_argument("--port", type=int, default=8900)
-    given = parser.parse_args()
-    chain = x509.load_pem_x509_certificates(given.chain.read_bytes())
-    token = given.pkcs11 and TokenKey(given.pkcs11, given.token, given.label, os.environ["PKCS11_PIN"])
-    worker = Worker(token or FileKey(given.key), chain, os.environ["WORKER_SECRET"], given.database)
-    server = ThreadingHTTPServer(("127.0.0.1", given.port), handler(worker))
+    arguments = parser.parse_args()
+    chain = x509.load_pem_x509_certificates(arguments.chain.read_bytes())
+    token = arguments.pkcs11 and TokenKey(arguments.pkcs11, arguments.token, arguments.label, os.environ["PKCS11_PIN"])
+    worker = Worker(token or FileKey(arguments.key), chain, os.environ["WORKER_SECRET"], arguments.database)
+    server = ThreadingHTTPServer(("127.0.0.1", arguments.port), handler(worker))
     print(f"Listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

@@ -28,7 +28,7 @@ class Fault:
     that ``means``."""
 
     written: str
-    said: str
+    message: str
     means: str
 
 

@@ -41,7 +41,7 @@ def main() -> None:
     if options.answers and options.answers.exists():
         answers = json.loads(options.answers.read_text())
     else:
-        answers = _asked(options.minutes)
+        answers = _measured_answers(options.minutes)
         if options.answers:
             options.answers.write_text(json.dumps(answers))
     for file in draw(answers):
@@ -50,13 +50,13 @@ def main() -> None:
 
 def _commit() -> str:
     """Return the commit, as an image is told it, which a checkout is not."""
-    told = subprocess.run(
+    process = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
     )
-    return told.stdout.strip()
+    return process.stdout.strip()
 
 
-def _asked(minutes: float) -> dict[str, Any]:
+def _measured_answers(minutes: float) -> dict[str, Any]:
     """Return what Prometheus answers after so many minutes of work."""
     from deploy.demo import PURCHASE_AGREEMENT, Demo
     from deploy.rabbitmq import free_port
@@ -85,14 +85,14 @@ def _asked(minutes: float) -> dict[str, Any]:
                 purchase = demo.make_template(PURCHASE_AGREEMENT, folder)
                 with PrometheusServer(folder / "prometheus", suite, every=EVERY, rules=[ALERTS]) as prometheus:
                     began = time.time()
-                    asked = {
+                    arguments = {
                         "base_urls": [suite.base_url],
                         "api_key": suite.api_key,
                         "template": template,
                         "signers": SIGNERS,
                         "seconds": 60 * minutes,
                     }
-                    load = threading.Thread(target=lambda: signers.ask(**asked))
+                    load = threading.Thread(target=lambda: signers.ask(**arguments))
                     load.start()
                     restarted = False
                     while load.is_alive():

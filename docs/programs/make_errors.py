@@ -131,25 +131,33 @@ the one that `details` name. Where no status is named, it depends on the call, a
 
 def page() -> str:
     """Return the page as it should be now."""
-    told = [one for one in refusals.told() if one.told_by not in _NOT_TOLD | _IN_LOGS]
+    refusals_told = [refusal for refusal in refusals.all_refusals() if refusal.told_by not in _NOT_TOLD | _IN_LOGS]
     in_order = (GROUPS[-1], *GROUPS[:-1], OPERATORS)
-    return "\n".join([_HEAD, *(_section(group, [one for one in told if group_of(one) is group]) for group in in_order)])
+    return "\n".join(
+        [
+            _HEAD,
+            *(
+                _section(group, [refusal for refusal in refusals_told if group_of(refusal) is group])
+                for group in in_order
+            ),
+        ]
+    )
 
 
-def group_of(one: Refusal) -> Group:
+def group_of(refusal: Refusal) -> Group:
     """Find the heading of a sentence: the first whose modules it is of."""
-    is_setting = one.told_by == "ValueError" and one.module.endswith("settings.py")
-    if one.told_by in _TO_OPERATORS or is_setting or one.module.startswith("services/notifications/"):
+    is_setting = refusal.told_by == "ValueError" and refusal.module.endswith("settings.py")
+    if refusal.told_by in _TO_OPERATORS or is_setting or refusal.module.startswith("services/notifications/"):
         return OPERATORS
-    return next(group for group in GROUPS if one.module.startswith(group.modules))
+    return next(group for group in GROUPS if refusal.module.startswith(group.modules))
 
 
-def _section(group: Group, told: Iterable[Refusal]) -> str:
+def _section(group: Group, refusals_told: Iterable[Refusal]) -> str:
     rows: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
-    for one in told:
-        fields, modules = rows.setdefault((one.text.rstrip(), _status(one)), (set(), set()))
-        fields |= {one.field} - {""}
-        modules.add(_short(one.module))
+    for refusal in refusals_told:
+        fields, modules = rows.setdefault((refusal.text.rstrip(), _status(refusal)), (set(), set()))
+        fields |= {refusal.field} - {""}
+        modules.add(_short(refusal.module))
     lines = [
         f"| {_shown(text)} | {_fields(fields)} | {status} | {', '.join(sorted(modules))} |"
         for (text, status), (fields, modules) in sorted(rows.items(), key=lambda row: (_plain(row[0][0]), row[0]))
@@ -158,10 +166,12 @@ def _section(group: Group, told: Iterable[Refusal]) -> str:
     return head + "\n".join(lines) + "\n"
 
 
-def _status(one: Refusal) -> str:
-    if one.told_by in _IN_STATES or one.told_by in _TO_OPERATORS:
+def _status(refusal: Refusal) -> str:
+    if refusal.told_by in _IN_STATES or refusal.told_by in _TO_OPERATORS:
         return ""
-    return str(STATUS.get(one.code, "")) or ("422" if one.told_by in ("BadValue", "Problems", "FieldRefused") else "")
+    return str(STATUS.get(refusal.code, "")) or (
+        "422" if refusal.told_by in ("BadValue", "Problems", "FieldRefused") else ""
+    )
 
 
 def _fields(fields: set[str]) -> str:

@@ -115,7 +115,9 @@ def picture(specimen: Specimen) -> Image.Image:
     """The specimen in its three states, one below the other."""
     source = document(specimen.lines)
     prepared = preparing.prepare(source, name=DOCUMENT)
-    document_fields = DocumentFields(DOCUMENT, DOCUMENT, "documents[0]", "file", prepared.pages, found=prepared.fields)
+    document_fields = DocumentFields(
+        DOCUMENT, DOCUMENT, "documents[0]", "file", prepared.pages, tag_fields=prepared.fields
+    )
     fields = define([document_fields], Limits()).fields
     sealed = seal_with(prepared.file, prepared.pages, fields, specimen.values)
     looks = {"document": shown(source), "field": with_areas(shown(prepared.file), fields), "sealed": shown(sealed)}
@@ -253,7 +255,7 @@ def page() -> str:
     lines += [_row(entry) for entry in ATTRIBUTES]
     for title, text, faults in FAULTS:
         lines += [f"\n## {title}\n\n{text}\n\n| Written | What is said | What it means |\n|---|---|---|"]
-        lines += [f"| `{_short(entry.written)}` | {entry.said} | {entry.means} |" for entry in faults]
+        lines += [f"| `{_short(entry.written)}` | {entry.message} | {entry.means} |" for entry in faults]
     return "\n".join(lines) + "\n"
 
 

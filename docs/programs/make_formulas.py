@@ -14,15 +14,15 @@ TABLES = ("functions", "cases")
 
 def functions() -> str:
     """Return a row for each function."""
-    rows = [f"| `{name}({one.takes})` | {one.says} |" for name, one in FUNCTIONS.items()]
+    rows = [f"| `{name}({function.takes})` | {function.says} |" for name, function in FUNCTIONS.items()]
     return "\n".join(["| Function | What it gives |", "|---|---|", *rows]) + "\n"
 
 
 def cases() -> str:
     """Return a row for each case."""
     rows = [
-        f"| {_code(one['formula'])} | {_values(one['values'])} | {_given(one)} |"
-        for one in json.loads(CASES.read_text())
+        f"| {_code(case['formula'])} | {_values(case['values'])} | {_expected_value(case)} |"
+        for case in json.loads(CASES.read_text())
     ]
     return "\n".join(["| Formula | Fields | Value |", "|---|---|---|", *rows]) + "\n"
 
@@ -39,7 +39,7 @@ def _values(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} {_code(json.dumps(value, ensure_ascii=False))}" for name, value in values.items())
 
 
-def _given(case: dict[str, Any]) -> str:
+def _expected_value(case: dict[str, Any]) -> str:
     value = case["gives"]
     return "empty" if value is None else _code(json.dumps(value, ensure_ascii=False))
 

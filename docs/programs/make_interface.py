@@ -58,7 +58,10 @@ class Request:
 def rows() -> list[Row]:
     """The list, in its order."""
     listed = yaml.load(ROWS.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    return [Row(one["row"], tuple(one.get("operation", ())), one.get("key"), tuple(one["tests"])) for one in listed]
+    return [
+        Row(entry["row"], tuple(entry.get("operation", ())), entry.get("key"), tuple(entry["tests"]))
+        for entry in listed
+    ]
 
 
 def page() -> str:
@@ -78,9 +81,13 @@ def page() -> str:
 
 def faults(row: Row) -> Iterator[str]:
     """Yield what is wrong with a row, in words."""
-    known = [name for name in row.operations if name in _operations()]
-    yield from (f"the document has no operation {name}" for name in row.operations if name not in known)
-    yield from (f"{name} takes no {row.key}" for name in known if row.key and not _takes(_operations()[name], row.key))
+    known_operations = [name for name in row.operations if name in _operations()]
+    yield from (f"the document has no operation {name}" for name in row.operations if name not in known_operations)
+    yield from (
+        f"{name} takes no {row.key}"
+        for name in known_operations
+        if row.key and not _takes(_operations()[name], row.key)
+    )
     if not row.tests:
         yield "no test"
     yield from (f"{test} is not there" for test in row.tests if not _is_there(test))
@@ -99,15 +106,20 @@ def not_sent(row: Row, sent: Mapping[str, Collection[Request]]) -> Iterator[str]
     for name in row.operations:
         calls = [request for request in requests if operation_of(request) == name]
         if not any(row.key is None or row.key in request.keys for request in calls):
-            wanted = f"{name} with {row.key}" if row.key else name
-            yield f"{wanted} was sent by none of {', '.join(row.tests)}"
+            missing = f"{name} with {row.key}" if row.key else name
+            yield f"{missing} was sent by none of {', '.join(row.tests)}"
 
 
 def operation_of(request: Request) -> str | None:
     """The id of the operation that a request calls: of two that fit, the one whose path stands there as it is."""
     method, path = ALSO.get(request.method, request.method), re.sub("^/api(?=/)", "", request.path)
     return _by_path().get((method, path)) or next(
-        (name for (known, pattern), name in _by_pattern().items() if known == method and pattern.fullmatch(path)), None
+        (
+            name
+            for (method_of_path, pattern), name in _by_pattern().items()
+            if method_of_path == method and pattern.fullmatch(path)
+        ),
+        None,
     )
 
 
@@ -135,7 +147,7 @@ def _document() -> dict[str, Any]:
 
 @cache
 def _operations() -> dict[str, specification.Operation]:
-    return {each.id: each for each in specification.operations(_document())}
+    return {operation.id: operation for operation in specification.operations(_document())}
 
 
 def _takes(operation: specification.Operation, key: str) -> bool:
@@ -146,8 +158,11 @@ def _takes(operation: specification.Operation, key: str) -> bool:
 
 
 def _parameters(operation: specification.Operation) -> list[dict[str, Any]]:
-    own = operation.definition.get("parameters", [])
-    return [_resolved(parameter) for parameter in [*_document()["paths"][operation.path].get("parameters", []), *own]]
+    of_operation = operation.definition.get("parameters", [])
+    return [
+        _resolved(parameter)
+        for parameter in [*_document()["paths"][operation.path].get("parameters", []), *of_operation]
+    ]
 
 
 def _has(schema: dict[str, Any], steps: list[str]) -> bool:
@@ -171,7 +186,7 @@ def _resolved(node: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _by_path() -> dict[tuple[str, str], str]:
-    return {(each.method.upper(), each.path): each.id for each in _operations().values()}
+    return {(operation.method.upper(), operation.path): operation.id for operation in _operations().values()}
 
 
 @cache

@@ -38,9 +38,9 @@ def with_table(page: str) -> str:
 
 def _operations(word: str) -> str:
     return "<br>".join(
-        _line(one)
-        for one in specification.operations(specification.document())
-        if one.definition.get("x-scope") == word
+        _line(operation)
+        for operation in specification.operations(specification.document())
+        if operation.definition.get("x-scope") == word
     )
 
 
@@ -49,8 +49,8 @@ def _line(operation: Operation) -> str:
     folders may call it."""
     roles = [role.value for role in Role if role in operation.roles]
     only = [f"{operation.mode} keys only"] if operation.mode else []
-    told = [*([] if len(roles) == len(Role) else roles), *only]
-    who = f" ({', '.join(told)})" if told else ""
+    limits = [*([] if len(roles) == len(Role) else roles), *only]
+    who = f" ({', '.join(limits)})" if limits else ""
     return f"`{operation.method.upper()} {operation.path}`{' †' if operation.by_folder else ''}{who}"
 
 

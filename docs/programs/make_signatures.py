@@ -99,9 +99,9 @@ def styles() -> Image.Image:
     sheet = Image.new("L", (5 * WIDE // 2, len(STYLED_NAMES) * HIGH), 255)
     for row, name in enumerate(STYLED_NAMES):
         for column, data in enumerate(draw_styles(name)):
-            one = Image.open(io.BytesIO(data)).convert("L")
-            one.thumbnail((WIDE // 2 - 20, HIGH - 12), Image.Resampling.LANCZOS)
-            sheet.paste(one, (column * WIDE // 2 + 10, row * HIGH + 6))
+            picture = Image.open(io.BytesIO(data)).convert("L")
+            picture.thumbnail((WIDE // 2 - 20, HIGH - 12), Image.Resampling.LANCZOS)
+            sheet.paste(picture, (column * WIDE // 2 + 10, row * HIGH + 6))
     return sheet.quantize(GREYS)
 
 

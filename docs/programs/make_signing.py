@@ -101,9 +101,9 @@ def _draw(page: Any, screen: str, light: str, path: Path) -> None:
     page.emulate_media(color_scheme=light)
     page.wait_for_timeout(1_000)  # until the pictures of the document are drawn
     with Image.open(io.BytesIO(page.screenshot())) as picture:
-        wanted = FULL if screen == "laptop" else picture.width * 2 // 3
+        width_drawn = FULL if screen == "laptop" else picture.width * 2 // 3
         small = picture.convert("RGB").resize(
-            (wanted, picture.height * wanted // picture.width), Image.Resampling.LANCZOS
+            (width_drawn, picture.height * width_drawn // picture.width), Image.Resampling.LANCZOS
         )
         small.save(path, "WEBP", quality=QUALITY, method=6)
     page.set_viewport_size(before)

@@ -76,16 +76,16 @@ class _Function:
     @cached_property
     def parameters(self) -> list[str]:
         every = self.node.args
-        names = [one.arg for one in (*every.posonlyargs, *every.args)]
+        names = [argument.arg for argument in (*every.posonlyargs, *every.args)]
         return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
     @cached_property
     def keywords(self) -> list[str]:
-        return [one.arg for one in self.node.args.kwonlyargs]
+        return [argument.arg for argument in self.node.args.kwonlyargs]
 
     @cached_property
     def assigned(self) -> dict[str, list[ast.expr]]:
-        """What each local name may be: by assignment, by ``:=`` and by loops over tables."""
+        """Return what each local name may be: by assignment, by ``:=`` and by loops over tables."""
         values: dict[str, list[ast.expr]] = {}
 
         def note(target: ast.expr, value: ast.expr) -> None:
@@ -132,9 +132,9 @@ class _Class:
     @cached_property
     def fields(self) -> list[str]:
         return [
-            one.target.id
-            for one in self.node.body
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            statement.target.id
+            for statement in self.node.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
         ]
 
 
@@ -168,18 +168,18 @@ class Code:
 
     def refusals(self) -> list[Refusal]:
         """Return every sentence, in the order of modules and lines."""
-        found: set[Refusal] = set()
+        literals: set[Refusal] = set()
         waiting = list(self._beginnings())
         while waiting:
             for node, path in waiting:
-                found.update(self._literals(node, path))
+                literals.update(self._literals(node, path))
             waiting = list(self._through_parameters())
-        return sorted(_distinct(found), key=lambda one: (one.module, one.line, one.text))
+        return sorted(_distinct(literals), key=lambda refusal: (refusal.module, refusal.line, refusal.text))
 
     def _beginnings(self) -> Iterator[tuple[ast.expr, _Path]]:
         for module in self.modules.values():
             for call, within in module.calls:
-                for node, sink, place in self._told(call, module, within):
+                for node, sink, place in self._sentences_in_call(call, module, within):
                     yield node, _Path(sink, place, module, within)
             for detail, within in module.details:
                 reason, place = _of_detail(detail)
@@ -198,7 +198,7 @@ class Code:
 
     # -- what is told --
 
-    def _told(
+    def _sentences_in_call(
         self, call: ast.Call, module: Module, within: _Function | None
     ) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
         """Yield the arguments of a call that are sentences, each with how it is told and the expression of its field."""
@@ -207,48 +207,53 @@ class Code:
             yield call.args[0], _Sink("", "ValueError"), None
             return
         if within is not None and within.owner and _is_parents_init(call):
-            yield from self._told_to_parent(call, module.classes.get(within.owner))
+            yield from self._sentences_for_parent(call, module.classes.get(within.owner))
             return
         if isinstance(call.func, ast.Attribute) and call.func.attr == "add" and len(call.args) >= 2:
             receiver = call.func.value
             name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
             if name in _PROBLEMS:
-                for argument in [*call.args[1:], *(one.value for one in call.keywords if one.arg == "message")]:
+                for argument in [
+                    *call.args[1:],
+                    *(keyword.value for keyword in call.keywords if keyword.arg == "message"),
+                ]:
                     yield argument, _Sink("invalid", "Problems"), call.args[0]
             return
         if isinstance(target, _Class):
-            made = target.module.functions.get(f"{target.name}.__init__")
-            if made is not None and self._is_a(target, _SERVICE_ERROR):
-                self._function_calls.append((call, [made], module, within))
+            constructor = target.module.functions.get(f"{target.name}.__init__")
+            if constructor is not None and self._is_a(target, _SERVICE_ERROR):
+                self._function_calls.append((call, [constructor], module, within))
             else:
-                yield from self._told_by_class(call, target)
+                yield from self._sentences_of_class(call, target)
             return
         if functions := [target] if isinstance(target, _Function) else self._by_name(call):
             self._function_calls.append((call, functions, module, within))
 
-    def _told_by_class(self, call: ast.Call, target: _Class) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
-        made = target.module.functions.get(f"{target.name}.__init__")
+    def _sentences_of_class(self, call: ast.Call, target: _Class) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
+        constructor = target.module.functions.get(f"{target.name}.__init__")
         if target.qualified == _SERVICE_ERROR or self._is_a(target, _SERVICE_ERROR):
-            yield from _told_by_service_error(call)
+            yield from _sentence_of_service_error(call)
         elif self._is_exception(target):
             if target.name in _NO_EXCEPTIONS:
                 return
-            if made is None and not target.fields and call.args:
+            if constructor is None and not target.fields and call.args:
                 yield call.args[0], _Sink("", target.name), None
-            for name in made.parameters if made else ():
-                assert made is not None
-                if name in _TEXTS and (handed := _argument(call, made, name)) is not None:
-                    yield handed, _Sink("", target.name), _argument(call, made, "field")
-        if target.fields and made is None and target.name not in _NO_MODELS:
+            for name in constructor.parameters if constructor else ():
+                assert constructor is not None
+                if name in _TEXTS and (handed := _argument(call, constructor, name)) is not None:
+                    yield handed, _Sink("", target.name), _argument(call, constructor, "field")
+        if target.fields and constructor is None and target.name not in _NO_MODELS:
             arguments = dict([*zip(target.fields, call.args, strict=False), *_by_keyword(call)])
             for name, argument in arguments.items():
                 if name in (_TEXTS if self._is_exception(target) else _MODEL_TEXTS):
                     yield argument, _Sink("", target.name), arguments.get("field")
 
-    def _told_to_parent(self, call: ast.Call, one: _Class | None) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
+    def _sentences_for_parent(
+        self, call: ast.Call, raised: _Class | None
+    ) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
         """Yield what the ``__init__`` of an exception hands on to ``ServiceError``'s."""
-        if one is not None and self._is_a(one, _SERVICE_ERROR):
-            yield from _told_by_service_error(call)
+        if raised is not None and self._is_a(raised, _SERVICE_ERROR):
+            yield from _sentence_of_service_error(call)
 
     def _by_name(self, call: ast.Call) -> list[_Function]:
         """Return the functions that a method call may mean, where their name is that of few."""
@@ -271,7 +276,7 @@ class Code:
             case ast.JoinedStr():
                 yield from self._formatted(node, path)
             case ast.Name(id=name):
-                yield from self._named(name, path)
+                yield from self._follow_name(name, path)
             case ast.Attribute():
                 if isinstance(target := self._target(node, path.module, path.within), tuple):
                     yield from self._literals(target[1], path.to(target[0]))
@@ -289,7 +294,7 @@ class Code:
         if isinstance(last := node.values[-1], ast.FormattedValue):  # it ends the sentence that the rest begins
             yield from self._literals(last.value, path)
 
-    def _named(self, name: str, path: "_Path") -> Iterator[Refusal]:
+    def _follow_name(self, name: str, path: "_Path") -> Iterator[Refusal]:
         """Follow a name: what is assigned to it, the parameter that it is, the constant, the import."""
         module, within = path.module, path.within
         if within is not None:
@@ -317,7 +322,7 @@ class Code:
                 for branch in _alternatives(value):
                     yield from self._literals(_part(branch, node.slice), path)
             case ast.Call() if isinstance(at, int):
-                for function in self._called(value, path):
+                for function in self._functions_called(value, path):
                     for result in function.returned:
                         if isinstance(result, ast.Tuple | ast.Call | ast.IfExp):
                             yield from self._literals(_part(result, node.slice), path.to(function.module, function))
@@ -365,11 +370,11 @@ class Code:
             for argument in call.args[:1]:
                 yield from self._literals(argument, path)
         else:
-            for function in self._called(call, path):
+            for function in self._functions_called(call, path):
                 for value in function.returned:
                     yield from self._literals(value, path.to(function.module, function))
 
-    def _called(self, call: ast.Call, path: "_Path") -> list[_Function]:
+    def _functions_called(self, call: ast.Call, path: "_Path") -> list[_Function]:
         target = self._target(call.func, path.module, path.within)
         return [target] if isinstance(target, _Function) else [] if target else self._by_name(call)
 
@@ -404,22 +409,22 @@ class Code:
             self._qualified(module.imports[last]) if module.imports.get(last, name) != name else None
         )
 
-    def _is_a(self, one: _Class, base: str) -> bool:
-        for parent in one.node.bases:
-            target = self._target(parent, one.module, None)
+    def _is_a(self, subclass: _Class, base: str) -> bool:
+        for parent in subclass.node.bases:
+            target = self._target(parent, subclass.module, None)
             if isinstance(target, _Class) and (target.qualified == base or self._is_a(target, base)):
                 return True
         return False
 
-    def _is_exception(self, one: _Class) -> bool:
-        if one.qualified not in self._exceptions:
-            self._exceptions[one.qualified] = False
-            for parent in one.node.bases:
-                target = self._target(parent, one.module, None)
+    def _is_exception(self, tested_class: _Class) -> bool:
+        if tested_class.qualified not in self._exceptions:
+            self._exceptions[tested_class.qualified] = False
+            for parent in tested_class.node.bases:
+                target = self._target(parent, tested_class.module, None)
                 name = parent.id if isinstance(parent, ast.Name) else ""
                 if name.endswith(("Exception", "Error")) or (isinstance(target, _Class) and self._is_exception(target)):
-                    self._exceptions[one.qualified] = True
-        return self._exceptions[one.qualified]
+                    self._exceptions[tested_class.qualified] = True
+        return self._exceptions[tested_class.qualified]
 
     # -- words --
 
@@ -439,11 +444,11 @@ class Code:
 
     def _template(self, node: ast.JoinedStr, module: Module) -> str:
         pieces = []
-        for one in node.values:
-            if isinstance(one, ast.Constant):
-                pieces.append(str(one.value))
-            elif isinstance(one, ast.FormattedValue):
-                pieces.append(self._placeholder(one, module))
+        for piece in node.values:
+            if isinstance(piece, ast.Constant):
+                pieces.append(str(piece.value))
+            elif isinstance(piece, ast.FormattedValue):
+                pieces.append(self._placeholder(piece, module))
         return "".join(pieces)
 
     def _placeholder(self, piece: ast.FormattedValue, module: Module) -> str:
@@ -492,7 +497,7 @@ class Code:
 
 
 @cache
-def told() -> tuple[Refusal, ...]:
+def all_refusals() -> tuple[Refusal, ...]:
     """Return every sentence of ``contracts`` and ``services``; they are read once in a process."""
     gc.disable()  # trees of 700 modules hold no garbage, and looking through them takes as long as making them
     try:
@@ -504,8 +509,8 @@ def told() -> tuple[Refusal, ...]:
 def code() -> Code:
     """Read all modules of ``contracts`` and ``services``."""
     paths = [path for room in ("contracts", "services") for path in sorted((ROOT / room).rglob("*.py"))]
-    kept = [path for path in paths if not any(part in path.as_posix() for part in _LEFT_OUT)]
-    return Code(read(path.relative_to(ROOT).as_posix(), path.read_text()) for path in kept)
+    read_paths = [path for path in paths if not any(part in path.as_posix() for part in _LEFT_OUT)]
+    return Code(read(path.relative_to(ROOT).as_posix(), path.read_text()) for path in read_paths)
 
 
 def read(path: str, text: str) -> Module:
@@ -514,7 +519,7 @@ def read(path: str, text: str) -> Module:
     module = Module(name, path, ast.parse(text))
     for node in module.tree.body:
         if isinstance(node, ast.Assign):
-            module.constants |= {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}
+            module.constants |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             module.constants[node.target.id] = node.value
     _collect(module, module.tree, None, None)
@@ -538,14 +543,14 @@ def _collect(module: Module, node: ast.AST, within: _Function | None, owner: str
             elif isinstance(child, ast.Dict) and {"field", "reason"} <= {_text(key) for key in child.keys}:
                 module.details.append((child, within))
             elif isinstance(child, ast.ImportFrom) and child.module and not child.level:
-                module.imports |= {one.asname or one.name: f"{child.module}.{one.name}" for one in child.names}
+                module.imports |= {alias.asname or alias.name: f"{child.module}.{alias.name}" for alias in child.names}
             elif isinstance(child, ast.Import):
-                named = [one for one in child.names if one.asname or "." not in one.name]
-                module.imports |= {one.asname or one.name: one.name for one in named}
+                bound_aliases = [alias for alias in child.names if alias.asname or "." not in alias.name]
+                module.imports |= {alias.asname or alias.name: alias.name for alias in bound_aliases}
             _collect(module, child, within, owner)
 
 
-def _told_by_service_error(call: ast.Call) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
+def _sentence_of_service_error(call: ast.Call) -> Iterator[tuple[ast.expr, _Sink, ast.expr | None]]:
     if len(call.args) >= 2:
         yield call.args[1], _Sink(_text(call.args[0]), "ServiceError"), None
 
@@ -561,12 +566,12 @@ def _argument(call: ast.Call, function: _Function, name: str) -> ast.expr | None
             return keyword.value
     if name in function.parameters and (at := function.parameters.index(name)) < len(call.args):
         argument = call.args[at]
-        return None if any(isinstance(one, ast.Starred) for one in call.args[: at + 1]) else argument
+        return None if any(isinstance(earlier, ast.Starred) for earlier in call.args[: at + 1]) else argument
     return None
 
 
 def _by_keyword(call: ast.Call) -> list[tuple[str, ast.expr]]:
-    return [(one.arg, one.value) for one in call.keywords if one.arg]
+    return [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
 
 
 def _text(node: ast.expr | None) -> str:
@@ -574,11 +579,11 @@ def _text(node: ast.expr | None) -> str:
 
 
 def _says_something(node: ast.JoinedStr) -> bool:
-    """Whether there is a word in it besides what is filled in."""
-    words = [re.sub(r"\{\w+\}", "", str(one.value)) for one in node.values if isinstance(one, ast.Constant)]
+    """Return whether there is a word in it besides what is filled in."""
+    words = [re.sub(r"\{\w+\}", "", str(piece.value)) for piece in node.values if isinstance(piece, ast.Constant)]
     if isinstance(node.values[-1], ast.FormattedValue) and re.fullmatch(r"[\w.\[\]-]* ?", "".join(words)):
         return False  # the name of a field, and what is wrong with it
-    return any(re.search(r"[A-Za-z]{2}", one) and not re.fullmatch(r"[\w.\[\]]*", one) for one in words)
+    return any(re.search(r"[A-Za-z]{2}", piece) and not re.fullmatch(r"[\w.\[\]]*", piece) for piece in words)
 
 
 def _alternatives(node: ast.expr) -> Sequence[ast.expr]:
@@ -613,11 +618,11 @@ def _method(call: ast.Call) -> str:
 def _distinct(refusals: set[Refusal]) -> list[Refusal]:
     """Leave out those of which the same literal is known with more: its code, its field."""
     best: dict[tuple[str, str, int], Refusal] = {}
-    for one in sorted(refusals, key=lambda one: (bool(one.code), bool(one.field), one)):
-        best[one.module, one.text, one.line] = one
+    for refusal in sorted(refusals, key=lambda refusal: (bool(refusal.code), bool(refusal.field), refusal)):
+        best[refusal.module, refusal.text, refusal.line] = refusal
     return list(best.values())
 
 
 if __name__ == "__main__":
-    for refusal in told():
+    for refusal in all_refusals():
         print(f"{refusal.module}:{refusal.line}", refusal.code, refusal.told_by, refusal.field, refusal.text, sep="\t")  # noqa: T201

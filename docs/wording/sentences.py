@@ -78,15 +78,15 @@ def faults(text: str) -> list[str]:
         return []
     is_beginning, text = text.endswith(" "), text.rstrip(" ")
     words = re.sub(r"\{\w+\}", "X", text)
-    found = [advice for pattern, advice in _WORDS if re.search(pattern, words)]
+    advice_given = [advice for pattern, advice in _WORDS if re.search(pattern, words)]
     begins_as_written = _NAME.match(text) is not None
     if text[:1].isupper() and not begins_as_written and not is_beginning and not re.search(r"[.?]$|: \{\w+\}$", text):
-        found.append("a sentence that begins with a capital letter ends with a full stop")
+        advice_given.append("a sentence that begins with a capital letter ends with a full stop")
     if text[:1].islower() and not begins_as_written and text.endswith(".") and len(sentences(text)) == 1:
-        found.append("a reason, and a sentence that begins with the name of a field, has no full stop")
+        advice_given.append("a reason, and a sentence that begins with the name of a field, has no full stop")
     if len(sentences(text)) > MOST_SENTENCES or len(text) > LONGEST:
-        found.append(f"at most {MOST_SENTENCES} sentences and {LONGEST} characters")
-    return found
+        advice_given.append(f"at most {MOST_SENTENCES} sentences and {LONGEST} characters")
+    return advice_given
 
 
 def sentences(text: str) -> list[str]:

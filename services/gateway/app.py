@@ -224,24 +224,24 @@ async def _measured(http: Server) -> AsyncIterator[None]:
     """Measures how late the event loop is while it is in use."""
     lateness = Lateness()
     watched = liveness.Watched("the event loop")
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def watch() -> None:
         while True:
             watched.beat()
             asked_at = time.monotonic()
             try:
-                await asyncio.wait_for(asked.wait(), IDLE_TICK_SECONDS)
+                await asyncio.wait_for(requested.wait(), IDLE_TICK_SECONDS)
             except TimeoutError:
                 lateness.slept(asked_at, IDLE_TICK_SECONDS)
                 continue
-            asked.clear()
+            requested.clear()
             for _ in range(_TICKS_AFTER_A_REQUEST):
                 asked_at = time.monotonic()
                 await asyncio.sleep(TICK_SECONDS)
                 lateness.slept(asked_at)
 
-    http.call_on_request(asked.set)
+    http.call_on_request(requested.set)
     watching = asyncio.create_task(watch())
     try:
         yield

@@ -28,7 +28,7 @@ def is_email_list(text: str) -> bool:
     if len(text) > LONGEST or re.search(r"[\r\n\x00]", text):
         return False
     parts = [part.strip() for part in re.split("[,;]", text) if part.strip()]
-    return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)
+    return all(is_email(match[1] if (match := _NAMED.fullmatch(part)) else part) for part in parts)
 
 
 def parse_moment(text: str, time_zone: str = "UTC") -> datetime:

@@ -83,15 +83,15 @@ class CallersKey:
 
 def in_words(scopes: Iterable[Scope]) -> list[str]:
     """The scopes in the order in which they are shown."""
-    wanted = set(scopes)
-    return [scope.value for scope in Scope if scope in wanted]
+    scope_set = set(scopes)
+    return [scope.value for scope in Scope if scope in scope_set]
 
 
 def read_scopes(words: Iterable[str]) -> frozenset[Scope]:
     """Those of the words that are scopes. What a later version has stored besides is left out: a key never has more rights
     for it."""
-    known = {scope.value for scope in Scope}
-    return frozenset(Scope(word) for word in words if word in known)
+    scope_words = {scope.value for scope in Scope}
+    return frozenset(Scope(word) for word in words if word in scope_words)
 
 
 def stored(rights: Rights) -> str:
@@ -145,22 +145,22 @@ def check_scopes_of_folders(rights: Rights) -> None:
         raise invalid(f"scopes {reason}", "scopes", reason)
 
 
-def check_giving(own: Rights, given: Rights) -> None:
-    """Raises ServiceError("forbidden") when somebody whose key has the rights ``own`` gives out a key with more."""
-    if own.test and not given.test:
+def check_giving(own_rights: Rights, given_rights: Rights) -> None:
+    """Raises ServiceError("forbidden") when somebody whose key has the rights ``own_rights`` gives out a key with more."""
+    if own_rights.test and not given_rights.test:
         raise ServiceError("forbidden", "A test key cannot give a live key.")
-    if lacking := given.scopes - own.scopes:
+    if lacking := given_rights.scopes - own_rights.scopes:
         which = "the scopes" if len(lacking) > 1 else "the scope"
         raise ServiceError(
             "forbidden", f"This API key cannot give a key {which} {_and(lacking)}: it does not have {which} itself."
         )
-    if given.reaches_beyond(own):
+    if given_rights.reaches_beyond(own_rights):
         raise ServiceError("forbidden", "This API key cannot give a key more folders than it has itself.")
-    if given.outlasts(own):
-        assert own.expires_at is not None
+    if given_rights.outlasts(own_rights):
+        assert own_rights.expires_at is not None
         raise ServiceError(
             "forbidden",
-            f"This API key expires at {iso(own.expires_at)} and cannot create a key that is valid for longer.",
+            f"This API key expires at {iso(own_rights.expires_at)} and cannot create a key that is valid for longer.",
         )
 
 
@@ -188,10 +188,10 @@ def check_limiting(before: Rights, after: Rights, *, first: bool) -> None:
         raise invalid(f"{place} {reason}", place, reason)
 
 
-def check_one_is_left(before: Rights, after: Rights | None, others: int) -> None:
+def check_one_is_left(before: Rights, after: Rights | None, other_keys: int) -> None:
     """Raises ServiceError("invalid") when an admin's key loses what only it could: to manage keys, now and later. ``after`` is
-    None when it is deleted; ``others`` are the admins' other keys that can."""
-    if before.lasts_as_admin and not (after is not None and after.lasts_as_admin) and not others:
+    None when it is deleted; ``other_keys`` are the admins' other keys that can."""
+    if before.lasts_as_admin and not (after is not None and after.lasts_as_admin) and not other_keys:
         raise invalid(
             "This is the last key with the scope admin that does not expire. Without it, nobody could manage users and keys. "
             "Make another such key first."

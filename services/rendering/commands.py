@@ -258,10 +258,14 @@ def _archive_stamped(
     """Renew the files with their stamps from now on, in place of those without. What had an archive time-stamp before it was
     stamped is to have one again, whether there was one to be had just now or not. Returns the version of each file."""
     keep_archived(session, job.submission_id, job.seal_id, archives, now)
-    files = {"": sealed.audit_trail, COMBINED_FILE: sealed.combined, **{one.uuid: one.file for one in sealed.documents}}
-    own = sa.select(ArchivedFile).where(ArchivedFile.seal_id == job.seal_id).with_for_update()
+    files = {
+        "": sealed.audit_trail,
+        COMBINED_FILE: sealed.combined,
+        **{document.uuid: document.file for document in sealed.documents},
+    }
+    of_seal = sa.select(ArchivedFile).where(ArchivedFile.seal_id == job.seal_id).with_for_update()
     versions = {}
-    for row in session.scalars(own.execution_options(populate_existing=True)):
+    for row in session.scalars(of_seal.execution_options(populate_existing=True)):
         file = files.get(row.document)
         if row.file is not None and file is not None and row.file["sha256"] != file.sha256:
             row.file, row.until = file.model_dump(mode="json"), None
@@ -351,8 +355,8 @@ def finish_archive_sweep(session: Session, archive_id: int, removed: Collection[
 
 def fail_job(session: Session, job: SealJob, differences: Sequence[str] = ()) -> None:
     """The job was given up; ``last_error`` says why. ``differences``: what is not as the parties signed it."""
-    kept = session.get(StampedSeal, job.id)
-    if kept is not None and kept.told_at is not None:
+    stamped_seal = session.get(StampedSeal, job.id)
+    if stamped_seal is not None and stamped_seal.told_at is not None:
         # What was sealed was told. The stamps are paid for: that their version cannot be made now is no end.
         job.state, job.finished_at, job.next_attempt_at = "due", None, clock.now() + _STAMPED_AGAIN
         return
@@ -467,10 +471,10 @@ def forget_made_from(session: Session, digests: Collection[str], now: datetime) 
         return []
     _take_turn(session, digests, exclusive=True)
     marks = [{"handler": queries.FORGOTTEN, "event_id": queries.mark_of(sha256), "at": now} for sha256 in digests]
-    noted = insert_into(session, inbox).values(marks)
-    session.execute(noted.on_conflict_do_update(index_elements=["handler", "event_id"], set_={"at": now}))
-    made = sa.select(ResultSource.kind, ResultSource.digest).where(ResultSource.sha256.in_(digests))
-    results = list(session.scalars(sa.select(Result).where(sa.tuple_(Result.kind, Result.digest).in_(made))))
+    statement = insert_into(session, inbox).values(marks)
+    session.execute(statement.on_conflict_do_update(index_elements=["handler", "event_id"], set_={"at": now}))
+    keys_of_results = sa.select(ResultSource.kind, ResultSource.digest).where(ResultSource.sha256.in_(digests))
+    results = list(session.scalars(sa.select(Result).where(sa.tuple_(Result.kind, Result.digest).in_(keys_of_results))))
     _forget(session, results)
     return [key for result in results for key in result.keys]
 
@@ -524,7 +528,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     """
     busy_until = erasures.busy_until(session, erased.submission_id)
     first_time(session, _ERASED, str(erased.submission_id))
-    if asked := first_time(session, "erase", envelope.id):
+    if is_first_request := first_time(session, "erase", envelope.id):
         scrubbing.ask(session)
     forget(session, f"submission:{erased.submission_id}")
     jobs = session.scalars(sa.select(SealJob).where(SealJob.submission_id == erased.submission_id).with_for_update())
@@ -536,14 +540,14 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         job.sealed_attempt = None
         if job.state in ("due", domain.WAITING):
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
-    kept = seals.erase(session, erased.submission_id, now)
+    keys_of_seals = seals.erase(session, erased.submission_id, now)
     prepared = certsigning.erase(session, erased.submission_id, now)
     prepared += confirmations.erase(session, erased.submission_id, now)
     archives = sa.select(ArchivedFile).where(ArchivedFile.submission_id == erased.submission_id).with_for_update()
     for archive in session.scalars(archives):
         # What an attempt still writes stands among the candidates; so does the present version, which nobody may know yet.
-        own = [archive.file["key"]] if archive.file is not None and archive.version else []
-        archive.candidates, archive.file, archive.sweep_at = [*archive.candidates, *own], None, now
+        present_key = [archive.file["key"]] if archive.file is not None and archive.version else []
+        archive.candidates, archive.file, archive.sweep_at = [*archive.candidates, *present_key], None, now
         archive.state, archive.finished_at = "parked", now
         archive.last_error = "the submission was erased"
     # A statement may be about to be signed: the row stays until nothing of it can be written any more.
@@ -559,18 +563,18 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     own_files = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
     keys = forget_made_from(session, {*erased.documents, *session.scalars(own_files)}, now)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
-    keys += [*prepared, *kept, *orders.erase(session, erased.submission_id)]
+    keys += [*prepared, *keys_of_seals, *orders.erase(session, erased.submission_id)]
     news.erase(session, erased.submission_id)
     removal = leave_removal(session, keys, now)
-    noted = {**deleted, "files": len(set(keys))}
-    erasures.begin(session, erased.submission_id, noted, removal, busy_until, now, asked=asked)
+    counts = {**deleted, "files": len(set(keys))}
+    erasures.begin(session, erased.submission_id, counts, removal, busy_until, now, is_requested=is_first_request)
     return keys
 
 
 def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
     """Return whether the submission was erased after what the event says: one that a restore has brought back goes on."""
-    noted = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
-    at = session.scalar(noted)
+    query = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
+    at = session.scalar(query)
     return at is not None and at >= envelope.occurred_at
 
 

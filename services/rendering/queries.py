@@ -43,14 +43,15 @@ def result_and_marks(
 
 
 def marks(session: Session, sources: Collection[str]) -> dict[str, datetime]:
-    """When what was made of each of these (SHA-256) was to be forgotten last, of those of which that is a short time ago."""
+    """Return when what was made of each of these documents (SHA-256) was last to be forgotten; only of those for which that
+    was a short time ago."""
     names = [mark_of(sha256) for sha256 in sources]
-    noted = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
-    return {row.event_id: row.at for row in session.execute(noted)} if names else {}
+    query = sa.select(inbox.c.event_id, inbox.c.at).where(inbox.c.handler == FORGOTTEN, inbox.c.event_id.in_(names))
+    return {row.event_id: row.at for row in session.execute(query)} if names else {}
 
 
 def mark_of(sha256: str) -> str:
-    """What stands for a document in a mark: who reads the table learns no digest that a document has."""
+    """Return what stands for a document in a mark: who reads the table learns no digest that a document has."""
     return hashlib.sha256(sha256.encode()).hexdigest()
 
 
@@ -95,10 +96,10 @@ def jobs_to_sweep(session: Session, before: datetime) -> list[SealJob]:
 def statements_of(session: Session, submission_id: int) -> list[Known]:
     """The statements that were taken on of a submission."""
     query = sa.select(StatementRow).where(StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None))
-    return [_known(row) for row in session.scalars(query.order_by(StatementRow.id))]
+    return [_known_statement(row) for row in session.scalars(query.order_by(StatementRow.id))]
 
 
-def _known(row: StatementRow) -> Known:
+def _known_statement(row: StatementRow) -> Known:
     return Known(Statement.model_validate(row.statement), Parts.model_validate(row.parts) if row.parts else None)
 
 
@@ -108,7 +109,7 @@ def statements_and_since(session: Session, submission_id: int) -> tuple[list[Kno
     of_it = sa.and_(StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None))
     query = sa.select(StatementsSince.at, StatementRow).outerjoin(StatementRow, of_it).order_by(StatementRow.id)
     rows = session.execute(query).all()
-    return [_known(row.StatementRow) for row in rows if row.StatementRow is not None], rows[0].at
+    return [_known_statement(row.StatementRow) for row in rows if row.StatementRow is not None], rows[0].at
 
 
 def erased_statements(session: Session, before: datetime) -> list[StatementRow]:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from services.rendering.models import SealedFile, SealJob, StatementRow
 
 
-def kept(session: Session) -> set[int]:
+def submissions_with_content(session: Session) -> set[int]:
     """The submissions of which there is anything that goes when they are removed for good."""
     sealed = sa.select(SealedFile.submission_id).where(SealedFile.submission_id.is_not(None)).distinct()
     stated = sa.select(StatementRow.submission_id).where(StatementRow.erased_at.is_(None)).distinct()
@@ -17,7 +17,10 @@ def kept(session: Session) -> set[int]:
 
 def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
-    return {"submissions.submissions": kept(session) | {*session.scalars(sa.select(SealJob.submission_id).distinct())}}
+    return {
+        "submissions.submissions": submissions_with_content(session)
+        | {*session.scalars(sa.select(SealJob.submission_id).distinct())}
+    }
 
 
 def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:

@@ -176,13 +176,13 @@ class RenderingService:
         """Propose fields. The same file gives the same ones, so they can be kept: pictures of all pages ask for them."""
 
         def detected() -> rpc.DetectedFields:
-            found = self.context.renderer.detect_fields(self._fetch(request.file), request.taken)
-            return rpc.DetectedFields(fields=found.fields, report=found.report)
+            proposed = self.context.renderer.detect_fields(self._fetch(request.file), request.taken)
+            return rpc.DetectedFields(fields=proposed.fields, report=proposed.report)
 
         if not request.keep:
             return detected()
-        taken = [area.model_dump(mode="json", exclude={"attachment_uuid", "option"}) for area in request.taken]
-        digest = domain.digest_of({"file": request.file.sha256, "taken": taken, "rules": domain.DETECTION_RULES})
+        occupied = [area.model_dump(mode="json", exclude={"attachment_uuid", "option"}) for area in request.taken]
+        digest = domain.digest_of({"file": request.file.sha256, "taken": occupied, "rules": domain.DETECTION_RULES})
         stored = self.context.results.get(
             "fields",
             digest,
@@ -302,7 +302,7 @@ class RenderingService:
     @handles(rpc.FILL_COPY)
     def fill_copy(self, request: rpc.FillCopy) -> BlobRef:
         """A document that came signed is given as it came: a mark on it would break what others have signed."""
-        document = next((each for each in request.documents if each.uuid == request.document), None)
+        document = next((candidate for candidate in request.documents if candidate.uuid == request.document), None)
         if document is None:
             raise not_found("Document")
         data = self._fetch(document.file)
@@ -468,13 +468,13 @@ class RenderingService:
     def _trusted(self, request: rpc.Verify) -> list[bytes]:
         """Return what signatures may end in: ours, and those that providers' may here and in the account."""
         workshop = self.context.workshop
-        own: list[bytes] = []
+        of_account: list[bytes] = []
         for text in request.trust_anchors:
             try:
-                own += in_der([text])
+                of_account += in_der([text])
             except ValueError as error:
                 log.warning("verify.anchor_unusable", reason=str(error))
-        return list(dict.fromkeys([*workshop.anchors, *workshop.provider_anchors, *own]))
+        return list(dict.fromkeys([*workshop.anchors, *workshop.provider_anchors, *of_account]))
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
         return self.context.renderer.prepare_html(
@@ -546,11 +546,11 @@ def _text_json(text: TextRead) -> bytes:
     """As ``rpc.ReadText`` describes it: short, because what is 0, false or empty is left out."""
     pages = [
         {
-            **_told(page, "number", "kind", "words", "hidden", "recognised", "pictures"),
+            **_present_attributes(page, "number", "kind", "words", "hidden", "recognised", "pictures"),
             "blocks": [
                 {
-                    **_told(block, "kind", "group", "row"),
-                    "lines": [_told(line, "angle", "vertical", "wide", "words") for line in block.lines],
+                    **_present_attributes(block, "kind", "group", "row"),
+                    "lines": [_present_attributes(line, "angle", "vertical", "wide", "words") for line in block.lines],
                 }
                 for block in page.blocks
             ],
@@ -561,7 +561,7 @@ def _text_json(text: TextRead) -> bytes:
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _told(entry: object, *names: str) -> dict[str, Any]:
+def _present_attributes(entry: object, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(entry, name))}
 
 

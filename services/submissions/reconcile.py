@@ -25,8 +25,8 @@ def known(session: Session) -> dict[str, set[int]]:
 
 def erased(session: Session) -> set[int]:
     """The submissions that were removed for good, and are not there."""
-    there = sa.exists().where(SubmissionRow.id == ErasureRow.submission_id)
-    return {*session.scalars(sa.select(ErasureRow.submission_id).where(~there))}
+    is_there = sa.exists().where(SubmissionRow.id == ErasureRow.submission_id)
+    return {*session.scalars(sa.select(ErasureRow.submission_id).where(~is_there))}
 
 
 def sealing(session: Session) -> dict[str, int]:

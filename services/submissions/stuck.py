@@ -25,14 +25,14 @@ _REMEDIES = {
 
 def stuck(session: Session, moment: datetime) -> list[Stuck]:
     """Return the submissions that have waited for their seal since LATE, and those whose sealing has failed."""
-    found = []
+    stuck_work = []
     for status, (state, remedy, actions) in _REMEDIES.items():
         condition: sa.ColumnElement[bool] = SubmissionRow.sealing_status == status.value
         if status is SealingStatus.SEALING:
             condition = sa.and_(condition, SubmissionRow.sealing_since <= moment - LATE)
         if count := session.scalar(sa.select(sa.func.count()).select_from(SubmissionRow).where(condition)):
-            found.append(Stuck(SEALING, state, count, _oldest(session, condition), remedy, actions))
-    return found + _without_receipt(session, moment)
+            stuck_work.append(Stuck(SEALING, state, count, _oldest(session, condition), remedy, actions))
+    return stuck_work + _without_receipt(session, moment)
 
 
 def backlog(session: Session, moment: datetime) -> list[Backlog]:
@@ -40,11 +40,11 @@ def backlog(session: Session, moment: datetime) -> list[Backlog]:
     long enough (``later``: in the next seven days; ``waiting``: on legal hold), and erasures whose receipts are not signed
     yet."""
     sealing = SubmissionRow.sealing_status == SealingStatus.SEALING.value
-    overdue, held = retention.backlog(session, moment)
+    overdue, on_hold = retention.backlog(session, moment)
     soon, _ = retention.backlog(session, moment + _SOON)
     return [
         Backlog(work=SEALING, **_due(session, SubmissionRow.sealing_since, sealing)),
-        Backlog(work="deletions by retention", due=overdue, later=soon - overdue, waiting=held),
+        Backlog(work="deletions by retention", due=overdue, later=soon - overdue, waiting=on_hold),
         Backlog(work=_RECEIPTS, **_due(session, ErasureRow.erased_at, ErasureRow.signature.is_(None))),
     ]
 

@@ -29,7 +29,7 @@ from services.templates.rules import names
 
 def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: datetime) -> Template:
     """One template, archived or not."""
-    row, documents = _one(session, request)
+    row, documents = _row_and_documents(session, request)
     with reading(Template, row.id):
         return as_template(row, documents, links.expiring(now))
 
@@ -52,7 +52,7 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
 
 def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
     """All that a submission copies of a template."""
-    return _snapshot(*_one(session, request))
+    return _snapshot(*_row_and_documents(session, request))
 
 
 def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
@@ -122,7 +122,7 @@ _ROWS = sa.select(TemplateRow.__table__, Folder.__table__.c.name.label("folder_n
 _DOCUMENTS = sa.select(DocumentRow.__table__).order_by(DocumentRow.__table__.c.position)
 
 
-def _one(session: Session, request: rpc.GetTemplate) -> tuple[Any, Sequence[Any]]:
+def _row_and_documents(session: Session, request: rpc.GetTemplate) -> tuple[Any, Sequence[Any]]:
     """The row and its documents, or ServiceError("not_found") when it is not there for this actor."""
     if not 0 < request.id <= LARGEST_ID:
         raise not_found("Template")
@@ -160,12 +160,12 @@ def visible_template(session: Session, actor: Actor, template_id: int, *, lock: 
     """The template, or ServiceError("not_found") when it is not there for this actor. ``lock`` it before changing it."""
     if not 0 < template_id <= LARGEST_ID:
         raise not_found("Template")
-    there = (TemplateRow.id == template_id, visible_to(actor))
+    conditions = (TemplateRow.id == template_id, visible_to(actor))
     if lock:
-        if session.scalar(sa.select(_columns.id).where(*there)) is None:  # nobody waits for what they may not see
+        if session.scalar(sa.select(_columns.id).where(*conditions)) is None:  # nobody waits for what they may not see
             raise not_found("Template")
         _lock(session, _columns.id == template_id)
-    row = session.scalar(sa.select(TemplateRow).where(*there), execution_options={"populate_existing": lock})
+    row = session.scalar(sa.select(TemplateRow).where(*conditions), execution_options={"populate_existing": lock})
     if row is None:
         raise not_found("Template")
     return row
@@ -245,15 +245,15 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
 
 def is_of_test(session: Session, actor: Actor, external_id: str) -> bool:
     """Tell whether a test template has the key and would lose it to what is made with this one (``take_from_test``)."""
-    held = sa.exists().where(TemplateRow.external_id == external_id, TemplateRow.test)
-    return not actor.test and bool(session.scalar(sa.select(held)))
+    test_template = sa.exists().where(TemplateRow.external_id == external_id, TemplateRow.test)
+    return not actor.test and bool(session.scalar(sa.select(test_template)))
 
 
 def take_from_test(session: Session, actor: Actor, external_id: str) -> None:
-    """What is done with a live key goes before: a test template that has the key which a live one is to have loses it."""
+    """Take the key from a test template when a live one is to have it: what is done with a live key goes before."""
     if not actor.test:
-        held = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
-        session.execute(held.values(external_id=None))
+        statement = sa.update(TemplateRow).where(TemplateRow.external_id == external_id, TemplateRow.test)
+        session.execute(statement.values(external_id=None))
 
 
 def _document(row: Any, links: FileLinks) -> dict[str, Any]:
@@ -291,8 +291,8 @@ def require_free(session: Session, external_id: str, but: int | None = None) -> 
     """Raises ServiceError("invalid") when another template has this key."""
     statement = sa.select(_columns.id).where(_columns.external_id == external_id, _columns.id != (but or 0))
     if session.scalar(statement) is not None:
-        raise taken()
+        raise external_id_taken()
 
 
-def taken() -> ServiceError:
+def external_id_taken() -> ServiceError:
     return invalid("external_id belongs to another template", "external_id", "belongs to another template")

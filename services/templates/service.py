@@ -205,17 +205,17 @@ class TemplatesService:
         return self.context.pong()
 
     def _prepared(self, intake: rpc.Intake, *, trial: bool = False) -> Sequence[preparing.Ready]:
-        return self._made_ready(preparing.sources(intake), trial=trial)
+        return self._prepare(preparing.sources(intake), trial=trial)
 
     def _prepared_changes(
         self, command: rpc.ChangeDocuments, *, trial: bool = False
     ) -> Sequence[preparing.Ready | None]:
         """One for each entry; None where a document is removed."""
         sources = preparing.sources_of_changes(command.documents)
-        ready = iter(self._made_ready([source for source in sources if source is not None], trial=trial))
+        ready = iter(self._prepare([source for source in sources if source is not None], trial=trial))
         return [None if source is None else next(ready) for source in sources]
 
-    def _made_ready(self, sources: Sequence[preparing.Source], *, trial: bool) -> Sequence[preparing.Ready]:
+    def _prepare(self, sources: Sequence[preparing.Source], *, trial: bool) -> Sequence[preparing.Ready]:
         settings: Settings = self.context.settings
         return preparing.prepare(
             self.context.bus,

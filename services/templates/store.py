@@ -62,10 +62,10 @@ def inserted(
 
 def put_documents(row: TemplateRow, documents: Sequence[StoredDocument], report: Sequence[Notice]) -> None:
     """These are the template's documents from now on. One that it has already keeps its row; what is not among them goes."""
-    there = {document.uuid: document for document in row.documents}
+    row_by_uuid = {document.uuid: document for document in row.documents}
     document_rows = []
     for position, document_ in enumerate(documents):
-        document = there.get(document_.uuid) or document_row(document_)
+        document = row_by_uuid.get(document_.uuid) or document_row(document_)
         document.position = position
         document.conditions = [condition.model_dump(mode="json") for condition in document_.conditions]
         document_rows.append(document)
@@ -167,8 +167,8 @@ def announced_change(
     changes = contract.changes(before, definition_of(row))
     if refuse_breaking:
         contract.refuse_breaking(changes)
-    told = [change.model_dump() for change in changes]
-    return announced(session, TEMPLATE_UPDATED, row, links, now, changes=told)
+    changes_told = [change.model_dump() for change in changes]
+    return announced(session, TEMPLATE_UPDATED, row, links, now, changes=changes_told)
 
 
 def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:

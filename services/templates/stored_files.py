@@ -23,8 +23,8 @@ def _records(database: Database) -> Iterator[Record]:
     after = 0
     while portion := database.read(_portion, after):
         after = portion[-1][0]
-        for _, folder, since, *named in portion:
-            yield folder, since, named
+        for _, folder, since, *files in portion:
+            yield folder, since, files
 
 
 def _portion(session: Session, after: int) -> list[Any]:

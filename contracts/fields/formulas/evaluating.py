@@ -81,11 +81,11 @@ def _check_pattern(kind: Kind, pattern: Tree) -> None:
         raise BadValue(reason)
 
 
-def check_result(tree: Tree, fields: Mapping[str, Field], wanted: Kind) -> None:
-    """Raise BadValue unless the formula gives what is ``wanted``; a text takes numbers and dates, too."""
+def check_result(tree: Tree, fields: Mapping[str, Field], needed: Kind) -> None:
+    """Raise BadValue unless the formula gives what is ``needed``; a text takes numbers and dates, too."""
     kind = kind_of(tree, fields)
-    if not fits(kind, wanted) and not (wanted == "text" and kind in ("number", "date")):
-        raise BadValue(f"gives {name_of(kind)} where {name_of(wanted)} is needed")
+    if not fits(kind, needed) and not (needed == "text" and kind in ("number", "date")):
+        raise BadValue(f"gives {name_of(kind)} where {name_of(needed)} is needed")
 
 
 def evaluate(tree: Tree, value_of: Callable[[str], Any]) -> Any:
@@ -107,11 +107,11 @@ def evaluate(tree: Tree, value_of: Callable[[str], Any]) -> Any:
     if name in ("and", "or"):
         first = bool(evaluate(parts[0], value_of))
         return first if first == (name == "or") else bool(evaluate(parts[1], value_of))
-    given = [evaluate(part, value_of) for part in parts]
+    arguments = [evaluate(part, value_of) for part in parts]
     compute = CALLS[name].compute if name in CALLS else None
     if compute is None:
         raise NoValue
-    return compute(given)
+    return compute(arguments)
 
 
 def operand(kind: FieldType, value: Any) -> Any:

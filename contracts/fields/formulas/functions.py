@@ -53,9 +53,9 @@ class Function:
     compute: Callable[[list[Any]], Any] | None = None
 
 
-def fits(kind: Kind, wanted: Kind) -> bool:
-    """Return whether what is of ``kind`` may stand where ``wanted`` is."""
-    return kind in (wanted, "any") or wanted == "any"
+def fits(kind: Kind, needed: Kind) -> bool:
+    """Return whether what is of ``kind`` may stand where ``needed`` is."""
+    return kind in (needed, "any") or needed == "any"
 
 
 def name_of(kind: Kind) -> str:
@@ -65,17 +65,17 @@ def name_of(kind: Kind) -> str:
 
 def same(kinds: Kinds) -> Kind:
     """Return the kind that all have. Raises BadValue when they differ."""
-    known = list(dict.fromkeys(kind for kind in kinds if kind != "any"))
-    if len(known) > 1:
-        raise BadValue(f"has {name_of(known[1])} where {name_of(known[0])} is needed")
-    return known[0] if known else "any"
+    different_kinds = list(dict.fromkeys(kind for kind in kinds if kind != "any"))
+    if len(different_kinds) > 1:
+        raise BadValue(f"has {name_of(different_kinds[1])} where {name_of(different_kinds[0])} is needed")
+    return different_kinds[0] if different_kinds else "any"
 
 
-def _takes(gives: Kind, *wanted: Kind) -> Judge:
+def _takes(gives: Kind, *parameters: Kind) -> Judge:
     def judge(kinds: Kinds) -> Kind:
-        _count(kinds, len(wanted), len(wanted))
-        for kind, one in zip(kinds, wanted, strict=True):
-            _need(kind, one)
+        _count(kinds, len(parameters), len(parameters))
+        for kind, parameter in zip(kinds, parameters, strict=True):
+            _need(kind, parameter)
         return gives
 
     return judge
@@ -94,15 +94,15 @@ def _several(gives: Kind | None, *allowed: Kind) -> Judge:
     return judge
 
 
-def _need(kind: Kind, wanted: Kind) -> None:
-    if not fits(kind, wanted):
-        raise BadValue(f"has {name_of(kind)} where {name_of(wanted)} is needed")
+def _need(kind: Kind, needed: Kind) -> None:
+    if not fits(kind, needed):
+        raise BadValue(f"has {name_of(kind)} where {name_of(needed)} is needed")
 
 
 def _count(kinds: Kinds, least: int, most: int | None) -> None:
     if len(kinds) < least or (most is not None and len(kinds) > most):
-        wanted = str(least) if least == most else f"{least} or more" if most is None else f"{least} or {most}"
-        raise BadValue(f"has {len(kinds)} arguments where there must be {wanted}")
+        right_count = str(least) if least == most else f"{least} or more" if most is None else f"{least} or {most}"
+        raise BadValue(f"has {len(kinds)} arguments where there must be {right_count}")
 
 
 def _judge_if(kinds: Kinds) -> Kind:
@@ -190,51 +190,55 @@ def _text(value: str) -> str:
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[list[Any]], bool]:
-    return lambda given: None not in given and holds(*given)
+    return lambda arguments: None not in arguments and holds(*arguments)
 
 
-def equal(given: list[Any]) -> bool:
+def equal(arguments: list[Any]) -> bool:
     """Return whether both are the same, or both are empty."""
-    left, right = given
+    left, right = arguments
     return is_empty(left) and is_empty(right) if is_empty(left) or is_empty(right) else bool(left == right)
 
 
 def _reckon(compute: Callable[..., int]) -> Callable[[list[Any]], int]:
-    return lambda given: compute(*(value or 0 for value in given))
+    return lambda arguments: compute(*(value or 0 for value in arguments))
 
 
 def _extreme(choose: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    def compute(given: list[Any]) -> Any:
-        there = [value for value in given if value is not None]
-        return choose(there) if there else None
+    def compute(arguments: list[Any]) -> Any:
+        present = [value for value in arguments if value is not None]
+        return choose(present) if present else None
 
     return compute
 
 
-def _sum(given: list[Any]) -> int:
+def _sum(arguments: list[Any]) -> int:
     total = 0
-    for value in given:
+    for value in arguments:
         total = numbers.within(total + (value or 0))
     return total
 
 
-def _round(given: list[Any]) -> int:
-    places = numbers.whole(given[1] or 0) if len(given) > 1 else 0
-    return numbers.rounded(given[0] or 0, max(-numbers.PLACES, places))
+def _round(arguments: list[Any]) -> int:
+    places = numbers.whole(arguments[1] or 0) if len(arguments) > 1 else 0
+    return numbers.rounded(arguments[0] or 0, max(-numbers.PLACES, places))
 
 
-def _contains(given: list[Any]) -> bool:
-    held, wanted = given[0], given[1] or ""
-    return wanted in held if isinstance(held, list) else bool(wanted) and wanted.lower() in (held or "").lower()
+def _contains(arguments: list[Any]) -> bool:
+    searched, sought = arguments[0], arguments[1] or ""
+    return (
+        sought in searched
+        if isinstance(searched, list)
+        else bool(sought) and sought.lower() in (searched or "").lower()
+    )
 
 
-def _days_between(given: list[Any]) -> int | None:
-    first, last = given
+def _days_between(arguments: list[Any]) -> int | None:
+    first, last = arguments
     return None if first is None or last is None else (last - first).days * numbers.ONE
 
 
-def _add_days(given: list[Any]) -> date | None:
-    day, days = given[0], numbers.whole(given[1] or 0)
+def _add_days(arguments: list[Any]) -> date | None:
+    day, days = arguments[0], numbers.whole(arguments[1] or 0)
     if day is None:
         return None
     if not 1 <= day.toordinal() + days <= _LAST_DAY:
@@ -243,8 +247,8 @@ def _add_days(given: list[Any]) -> date | None:
     return moved
 
 
-def _add_months(given: list[Any]) -> date | None:
-    day, months = given[0], numbers.whole(given[1] or 0)
+def _add_months(arguments: list[Any]) -> date | None:
+    day, months = arguments[0], numbers.whole(arguments[1] or 0)
     if day is None:
         return None
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
@@ -253,16 +257,16 @@ def _add_months(given: list[Any]) -> date | None:
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def _number(given: list[Any]) -> int | None:
-    return numbers.of_text(_trim(given))
+def _number(arguments: list[Any]) -> int | None:
+    return numbers.of_text(_trim(arguments))
 
 
-def _trim(given: list[Any]) -> str:
-    return _TRIMMED.sub("", given[0] or "")
+def _trim(arguments: list[Any]) -> str:
+    return _TRIMMED.sub("", arguments[0] or "")
 
 
-def _format(given: list[Any]) -> str:
-    value, pattern = given
+def _format(arguments: list[Any]) -> str:
+    value, pattern = arguments
     if value is None:
         return ""
     if isinstance(value, date):
@@ -306,7 +310,7 @@ FUNCTIONS: Mapping[str, Function] = {
         "texts, numbers, dates, options",
         "One after the other: numbers with a point, dates as YYYY-MM-DD, options with commas.",
         _judge_concat,
-        lambda given: _text("".join(map(text_of, given))),
+        lambda arguments: _text("".join(map(text_of, arguments))),
     ),
     "format": Function(
         "number or date, pattern",
@@ -315,10 +319,10 @@ FUNCTIONS: Mapping[str, Function] = {
         _format,
     ),
     "upper": Function(
-        "text", "In capital letters.", _takes("text", "text"), lambda given: _text((given[0] or "").upper())
+        "text", "In capital letters.", _takes("text", "text"), lambda arguments: _text((arguments[0] or "").upper())
     ),
     "lower": Function(
-        "text", "In small letters.", _takes("text", "text"), lambda given: _text((given[0] or "").lower())
+        "text", "In small letters.", _takes("text", "text"), lambda arguments: _text((arguments[0] or "").lower())
     ),
     "trim": Function("text", "Without blanks around it.", _takes("text", "text"), _trim),
     "contains": Function(
@@ -331,7 +335,7 @@ FUNCTIONS: Mapping[str, Function] = {
         "anything",
         "Whether there is no value; also of a signature, a picture or a file, and of a box that is not ticked.",
         _judge_is_empty,
-        lambda given: is_empty(given[0]),
+        lambda arguments: is_empty(arguments[0]),
     ),
     "options": Function(
         "texts", "Several options, as a field with several has them.", _several("options", "text"), list
@@ -350,14 +354,14 @@ OPERATORS: Mapping[str, Function] = {
     "/": Function("/", "", _NUMBERS, _reckon(numbers.divided)),
     "%": Function("%", "", _NUMBERS, _reckon(numbers.modulo)),
     "=": Function("=", "", _judge_equal, equal),
-    "!=": Function("!=", "", _judge_equal, lambda given: not equal(given)),
+    "!=": Function("!=", "", _judge_equal, lambda arguments: not equal(arguments)),
     "<": Function("<", "", _judge_order, _ordered(lambda left, right: left < right)),
     "<=": Function("<=", "", _judge_order, _ordered(lambda left, right: left <= right)),
     ">": Function(">", "", _judge_order, _ordered(lambda left, right: left > right)),
     ">=": Function(">=", "", _judge_order, _ordered(lambda left, right: left >= right)),
     "and": Function("and", "", _takes("boolean", "boolean", "boolean")),
     "or": Function("or", "", _takes("boolean", "boolean", "boolean")),
-    "not": Function("not", "", _takes("boolean", "boolean"), lambda given: not given[0]),
+    "not": Function("not", "", _takes("boolean", "boolean"), lambda arguments: not arguments[0]),
 }
 
 CALLS: Mapping[str, Function] = {**FUNCTIONS, **OPERATORS}

@@ -59,7 +59,7 @@ def parse(text: str) -> Tree:
 
 
 @lru_cache(maxsize=1024)
-def kept(text: str) -> Tree:
+def parsed_or_empty(text: str) -> Tree:
     """Return the tree of a formula that was checked when it was stored; ``("empty",)`` when it is none."""
     try:
         return parse(text)
@@ -102,13 +102,13 @@ def renamed(text: str, name: Callable[[str], str | None]) -> str:
     for match in _TOKEN.finditer(text):
         if match["field"] is None:
             continue
-        other = name(named(match["field"]))
+        other = name(name_in_brackets(match["field"]))
         parts += [text[end : match.start("field")], "empty" if other is None else f"[[{other}]]"]
         end = match.end()
     return "".join([*parts, text[end:]])
 
 
-def named(reference: str) -> str:
+def name_in_brackets(reference: str) -> str:
     """Return the name in ``[[name]]``, or the uuid in ``{{uuid}}``."""
     return reference[2:-2].strip()
 
@@ -196,10 +196,10 @@ class _Parser:
                 self._expect(")")
                 return tree
             case "word", _:
-                return self._called(token)
+                return self._call(token)
         raise self._unexpected(token)
 
-    def _called(self, token: Token) -> Tree:
+    def _call(self, token: Token) -> Tree:
         if self._peek().word != "(" or self._peek().kind != "sign":
             raise BadValue(f"has {token.word!r} at character {token.at}: names of fields are written [[{token.word}]]")
         self._next()
@@ -219,9 +219,9 @@ class _Parser:
         if (token.kind, token.word) != ("sign", sign):
             raise self._unexpected(token, sign)
 
-    def _unexpected(self, token: Token, wanted: str = "") -> BadValue:
+    def _unexpected(self, token: Token, missing: str = "") -> BadValue:
         what = "ends too early" if token.kind == "end" else f"has an unexpected {token.word!r} at character {token.at}"
-        return BadValue(f"{what}{f': {wanted!r} is missing' if wanted else ''}")
+        return BadValue(f"{what}{f': {missing!r} is missing' if missing else ''}")
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -237,7 +237,7 @@ def _tokens(text: str) -> Iterator[Token]:
         if kind == "text":
             word = _unquoted(word)
         elif kind == "field":
-            word = named(word)
+            word = name_in_brackets(word)
         elif kind == "number" and any(len(part) > PLACES for part in word.split(".")):
             raise BadValue(f"has a number of more than {PLACES} digits at character {at}")
         elif kind == "word" and word.lower() in (*_OPERATOR_WORDS, *_WORDS):

@@ -32,7 +32,7 @@ class Fault:
 def expression(field: Any, key: str) -> Tree | None:
     """Return the tree of a field's ``key``, None where it has none. ``field`` has ``preferences``."""
     text = field.preferences.get(key)
-    return grammar.kept(text) if isinstance(text, str) and text else None
+    return grammar.parsed_or_empty(text) if isinstance(text, str) and text else None
 
 
 def is_computed(field: Any) -> bool:
@@ -70,17 +70,17 @@ def checked(fields: Sequence[FieldDefinition], documents: OfDocuments) -> tuple[
             if not (text := field.preferences.get(key)):
                 continue
             try:
-                found = _looked_up(str(text), field, names, by_uuid)
-                wanted = evaluating.COMPUTED.get(field.type, "any") if key == FORMULA else "boolean"
-                evaluating.check_result(grammar.parse(found), by_uuid, wanted)
-                changed.setdefault(field.uuid, dict(field.preferences))[key] = found
+                formula = _with_uuids(str(text), field, names, by_uuid)
+                kind = evaluating.COMPUTED.get(field.type, "any") if key == FORMULA else "boolean"
+                evaluating.check_result(grammar.parse(formula), by_uuid, kind)
+                changed.setdefault(field.uuid, dict(field.preferences))[key] = formula
             except BadValue as bad:
                 faults.append(Fault(field.uuid, key, bad.reason))
     if not faults:
-        found_fields = [
-            one.model_copy(update={"preferences": changed.get(one.uuid, one.preferences)}) for one in fields
+        changed_fields = [
+            field.model_copy(update={"preferences": changed.get(field.uuid, field.preferences)}) for field in fields
         ]
-        faults += _circles(found_fields, documents)
+        faults += _circles(changed_fields, documents)
     return changed, faults
 
 
@@ -89,18 +89,18 @@ def renamed(field: FieldDefinition, uuids: Mapping[str, str]) -> FieldDefinition
     return _rewritten(field, lambda uuid: uuids.get(uuid, uuid))
 
 
-def without(field: FieldDefinition, there: Collection[str]) -> FieldDefinition:
-    """Return the field when only the fields ``there`` are left: a formula finds others empty, a condition that names one of
+def without(field: FieldDefinition, present: Collection[str]) -> FieldDefinition:
+    """Return the field when only the fields ``present`` are left: a formula finds others empty, a condition that names one of
     them is gone."""
-    gone = [key for key in (CONDITION, REQUIRED_IF) if any(uuid not in there for uuid in needed(field, key))]
-    kept = {key: value for key, value in field.preferences.items() if key not in gone}
-    field = field.model_copy(update={"preferences": kept}) if gone else field
-    return emptied(field, there)
+    dropped = [key for key in (CONDITION, REQUIRED_IF) if any(uuid not in present for uuid in needed(field, key))]
+    preferences = {key: value for key, value in field.preferences.items() if key not in dropped}
+    field = field.model_copy(update={"preferences": preferences}) if dropped else field
+    return emptied(field, present)
 
 
-def emptied(field: FieldDefinition, there: Collection[str]) -> FieldDefinition:
-    """Return the field with ``empty`` in place of the fields that are not ``there``: nobody will fill them in."""
-    return _rewritten(field, lambda uuid: uuid if uuid in there else None)
+def emptied(field: FieldDefinition, present: Collection[str]) -> FieldDefinition:
+    """Return the field with ``empty`` in place of the fields that are not ``present``: nobody will fill them in."""
+    return _rewritten(field, lambda uuid: uuid if uuid in present else None)
 
 
 def never_computed(fields: Sequence[FieldDefinition], earlier: Mapping[str, Collection[str]]) -> Iterator[Fault]:
@@ -108,9 +108,13 @@ def never_computed(fields: Sequence[FieldDefinition], earlier: Mapping[str, Coll
     the uuid of each party those whose values it may find, its own among them."""
     owners = {field.uuid: field.submitter_uuid for field in fields}
     for field in fields:
-        named = needed(field, FORMULA)
-        known = [owners[uuid] for uuid in named if uuid in owners]
-        if named and len(known) == len(named) and not set(known) & set(earlier.get(field.submitter_uuid, ())):
+        named_uuids = needed(field, FORMULA)
+        named_owners = [owners[uuid] for uuid in named_uuids if uuid in owners]
+        if (
+            named_uuids
+            and len(named_owners) == len(named_uuids)
+            and not set(named_owners) & set(earlier.get(field.submitter_uuid, ()))
+        ):
             yield Fault(
                 field.uuid, FORMULA, "names fields of later parties only, and is computed before they fill them in"
             )
@@ -123,8 +127,8 @@ def _rewritten(field: FieldDefinition, name: Callable[[str], str | None]) -> Fie
     return field.model_copy(update={"preferences": {**field.preferences, **changes}}) if changes else field
 
 
-def _looked_up(text: str, field: FieldDefinition, names: "Names", by_uuid: Mapping[str, FieldDefinition]) -> str:
-    def found(name: str) -> str:
+def _with_uuids(text: str, field: FieldDefinition, names: "Names", by_uuid: Mapping[str, FieldDefinition]) -> str:
+    def uuid_of_name(name: str) -> str:
         other = by_uuid[names.uuid_of(name, field.submitter_uuid)]
         if other.submitter_uuid != field.submitter_uuid and str(other.preferences.get("mask", "")).lower() not in (
             "",
@@ -136,7 +140,7 @@ def _looked_up(text: str, field: FieldDefinition, names: "Names", by_uuid: Mappi
         return other.uuid
 
     grammar.parse(text)
-    return grammar.plain_text(grammar.renamed(text, found))
+    return grammar.plain_text(grammar.renamed(text, uuid_of_name))
 
 
 class Names:
@@ -145,13 +149,13 @@ class Names:
 
     def __init__(self, fields: Iterable[FieldDefinition]) -> None:
         fields = list(fields)
-        called = labels(fields)
-        self._uuids = set(called)
+        name_by_uuid = labels(fields)
+        self._uuids = set(name_by_uuid)
         self._of_party: dict[tuple[str, str], list[FieldDefinition]] = defaultdict(list)
         self._of_all: dict[str, list[FieldDefinition]] = defaultdict(list)
         self._of_role: dict[tuple[str, str], list[FieldDefinition]] = defaultdict(list)
         for field in fields:
-            name = called[field.uuid]
+            name = name_by_uuid[field.uuid]
             self._of_party[field.submitter_uuid, name].append(field)
             self._of_all[name].append(field)
             self._of_role[field.role.strip().casefold(), name].append(field)
@@ -160,14 +164,14 @@ class Names:
         """Return the uuid of the field. Raises BadValue when there is none, or more than one."""
         if name in self._uuids:
             return name
-        found = self._of_party.get((party, name)) or self._of_all.get(name) or self._by_role(name)
-        if not found:
+        candidates = self._of_party.get((party, name)) or self._of_all.get(name) or self._by_role(name)
+        if not candidates:
             raise BadValue(f"names [[{name}]], which is not a field")
-        if len(found) > 1:
-            roles = list(dict.fromkeys(field.role for field in found))
+        if len(candidates) > 1:
+            roles = list(dict.fromkeys(field.role for field in candidates))
             how = f"write [[{roles[0]}: {name}]] or [[{roles[1]}: {name}]]" if len(roles) > 1 else "write its uuid"
             raise BadValue(f"names [[{name}]], which is more than one field: {how}")
-        return found[0].uuid
+        return candidates[0].uuid
 
     def _by_role(self, name: str) -> list[FieldDefinition]:
         """Roles and names may have colons in them."""
@@ -182,19 +186,19 @@ class Names:
 def _circles(fields: Sequence[FieldDefinition], documents: OfDocuments) -> Iterator[Fault]:
     """Yield the formulas and conditions whose outcome would depend on itself, by whatever chain: one for each chain."""
     needs = {uuid: [item.field_uuid for item in conditions] for uuid, conditions in documents.items()}
-    called = labels(fields)
+    name_by_uuid = labels(fields)
     for field in fields:
         papers = [area.attachment_uuid for area in field.areas if area.attachment_uuid in documents]
-        own = [item.field_uuid for item in field.conditions]
-        needs[field.uuid] = [*own, *papers, *needed(field, FORMULA, CONDITION)]
-    told: set[str] = set()
+        conditions_of_field = [item.field_uuid for item in field.conditions]
+        needs[field.uuid] = [*conditions_of_field, *papers, *needed(field, FORMULA, CONDITION)]
+    reported: set[str] = set()
     for field in fields:
         for key in (FORMULA, CONDITION):
             for uuid in needed(field, key):
-                chain = None if uuid in told else _chain(needs, uuid, field.uuid)
+                chain = None if uuid in reported else _chain(needs, uuid, field.uuid)
                 if chain is not None:
-                    told.update(chain)
-                    names = " → ".join(called[one] for one in (field.uuid, *chain) if one in called)
+                    reported.update(chain)
+                    names = " → ".join(name_by_uuid[one] for one in (field.uuid, *chain) if one in name_by_uuid)
                     yield Fault(field.uuid, key, f"depends on itself: {names}")
                     break
 
@@ -205,12 +209,12 @@ def _chain(needs: Mapping[str, Sequence[str]], start: str, goal: str) -> list[st
     waiting = [start]
     for uuid in waiting:
         if uuid == goal:
-            way: list[str] = []
+            chain: list[str] = []
             step: str | None = uuid
             while step is not None:
-                way.append(step)
+                chain.append(step)
                 step = came_from[step]
-            return way[::-1]
+            return chain[::-1]
         for other in needs.get(uuid, ()):
             if other not in came_from:
                 came_from[other] = uuid

@@ -43,14 +43,14 @@ def operated(service: type) -> type:
     ping: Callable[[Any, health.Ping], health.Pong] = getattr(service, "ping")  # noqa: B009
 
     def look_around(self: Any, _request: rpc.LookAround) -> rpc.Standing:
-        found = standing(name, self.context.database, ping(self, health.Ping()))
+        seen = standing(name, self.context.database, ping(self, health.Ping()))
         try:
             with _connected(self.context.settings.amqp_url) as connection:
                 counted = parked.counted(connection, _parking_queues(name, service))
-            found.parked = [rpc.ParkedQueue(queue=queue, count=count) for queue, count in counted.items()]
+            seen.parked = [rpc.ParkedQueue(queue=queue, count=count) for queue, count in counted.items()]
         except ServiceError as error:
-            found.unseen.append(f"parked events: {error.message}")
-        return found
+            seen.unseen.append(f"parked events: {error.message}")
+        return seen
 
     def act_on_work(self: Any, request: rpc.ActOnWork) -> rpc.Done:
         return act(name, self.context.database, request)
@@ -62,10 +62,10 @@ def operated(service: type) -> type:
 
     def act_on_parked(self: Any, request: rpc.ActOnParked) -> rpc.Done:
         _check_queue(name, service, request.queue)
-        own = topology.own_exchange(name)
+        own_exchange = topology.own_exchange(name)
         again, event_id = request.action == "requeue", request.event_id
         with _connected(self.context.settings.amqp_url) as connection:
-            count = parked.moved(connection, request.queue, again=again, event_id=event_id, exchange=own)
+            count = parked.moved(connection, request.queue, again=again, event_id=event_id, exchange=own_exchange)
         if not count and event_id is not None:
             raise not_found(f"Parked event {event_id}")
         return rpc.Done(count=count)
@@ -84,13 +84,13 @@ def standing(name: str, database: Database, pong: health.Pong) -> rpc.Standing:
     """Return how the service ``name`` stands by its database: all but what is parked at the broker. Raises ServiceError when
     the database does not answer."""
     moment = now()
-    found = rpc.Standing(problems=pong.problems, notes=pong.notes)
-    found.stuck = database.read(stuck.stuck, name, moment)
-    found.backlog = database.read(_backlog, name, moment)
-    found.storage = database.read(_storage, name)
-    this = rpc.Process(kind="serve", version=build.version(), revision=build.revision(), seen_at=moment)
-    found.processes = [this, *database.read(_in_background, moment)]
-    return found
+    seen = rpc.Standing(problems=pong.problems, notes=pong.notes)
+    seen.stuck = database.read(stuck.stuck, name, moment)
+    seen.backlog = database.read(_backlog, name, moment)
+    seen.storage = database.read(_storage, name)
+    this_process = rpc.Process(kind="serve", version=build.version(), revision=build.revision(), seen_at=moment)
+    seen.processes = [this_process, *database.read(_in_background, moment)]
+    return seen
 
 
 def act(name: str, database: Database, request: rpc.ActOnWork) -> rpc.Done:
@@ -99,7 +99,7 @@ def act(name: str, database: Database, request: rpc.ActOnWork) -> rpc.Done:
     Raises ServiceError: ``not_found`` when there is no such work or no such row, ``conflict`` with the reason when the row is
     not in the state for it.
     """
-    row = {each.__tablename__: each for each in retrying.kinds(name)}.get(request.work)
+    row = {table.__tablename__: table for table in retrying.kinds(name)}.get(request.work)
     if row is None:
         raise not_found(f"Work {request.work}")
     if request.action == rpc.GIVE_UP:
@@ -114,32 +114,32 @@ def act(name: str, database: Database, request: rpc.ActOnWork) -> rpc.Done:
 
 
 def _backlog(session: Session, name: str, moment: datetime) -> list[rpc.Backlog]:
-    found = [_backlog_of(session, row, moment) for row in retrying.kinds(name)]
+    backlogs = [_backlog_of(session, row, moment) for row in retrying.kinds(name)]
     for work, table, since in (
         (stuck.TOLD, outbox, outbox.c.created_at),
         (stuck.TAKEN, missing_events, missing_events.c.noticed_at),
     ):
         count, oldest = session.execute(sa.select(sa.func.count(), sa.func.min(since)).select_from(table)).one()
-        found.append(rpc.Backlog(work=work, due=count, oldest=oldest))
-    own = stuck.of_service(name, "backlog")
-    return [*found, *(own(session, moment) if own is not None else ())]
+        backlogs.append(rpc.Backlog(work=work, due=count, oldest=oldest))
+    further_backlogs = stuck.of_service(name, "backlog")
+    return [*backlogs, *(further_backlogs(session, moment) if further_backlogs is not None else ())]
 
 
 def _backlog_of(session: Session, row: Any, moment: datetime) -> rpc.Backlog:
     time_has_come = row.next_attempt_at <= moment
     counted = sa.select(row.state, time_has_come, sa.func.count(), sa.func.min(row.next_attempt_at))
     counted = counted.where(row.state.in_(("due", "waiting", "parked"))).group_by(row.state, time_has_come)
-    found = rpc.Backlog(work=row.__tablename__)
+    backlog = rpc.Backlog(work=row.__tablename__)
     for state, has_come, count, oldest in session.execute(counted):
         if state == "waiting":
-            found.waiting += count
+            backlog.waiting += count
         elif state == "parked":
-            found.parked += count
+            backlog.parked += count
         elif has_come:
-            found.due, found.oldest = count, oldest
+            backlog.due, backlog.oldest = count, oldest
         else:
-            found.later = count
-    return found
+            backlog.later = count
+    return backlog
 
 
 def _storage(session: Session, name: str) -> rpc.Storage | None:
@@ -153,11 +153,11 @@ def _in_background(session: Session, moment: datetime) -> list[rpc.Process]:
     seen = sa.select(heartbeats.c.name, heartbeats.c.at).where(
         heartbeats.c.name.startswith(process.BUILD_BEAT, autoescape=True), heartbeats.c.at >= moment - _SEEN
     )
-    found = []
+    processes = []
     for name, at in session.execute(seen.order_by(heartbeats.c.name)):
         version, _, revision = name.removeprefix(process.BUILD_BEAT).partition(" ")
-        found.append(rpc.Process(kind="background", version=version, revision=revision, seen_at=at))
-    return found
+        processes.append(rpc.Process(kind="background", version=version, revision=revision, seen_at=at))
+    return processes
 
 
 def _give_up(session: Session, name: str, row: Any, key: int, moment: datetime) -> None:

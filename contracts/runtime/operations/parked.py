@@ -73,7 +73,7 @@ def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str
 
 def counted(connection: Any, queues: Iterable[str]) -> dict[str, int]:
     """Count the messages of the parking queues that have any. Nothing is looked at."""
-    found = {}
+    count_by_queue = {}
     for queue in queues:
         try:
             channel = connection.channel()
@@ -84,8 +84,8 @@ def counted(connection: Any, queues: Iterable[str]) -> dict[str, int]:
             continue  # nobody ever subscribed there
         channel.close()
         if waiting:
-            found[queue] = waiting
-    return found
+            count_by_queue[queue] = waiting
+    return count_by_queue
 
 
 def read(connection: Any, queue: str, most: int | None = None) -> list[ParkedEvent]:

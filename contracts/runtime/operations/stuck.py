@@ -35,10 +35,10 @@ def stuck(session: Session, name: str, moment: datetime) -> list[Stuck]:
     A service adds what only it knows in ``services/<name>/stuck.py``: ``stuck(session, moment) -> list[Stuck]``, and in
     ``HELD_UP`` by the table of a work which of its rows wait for whoever fails, not for us.
     """
-    own: Callable[[Session, datetime], list[Stuck]] | None = of_service(name, "stuck")
-    found = [work for row in retrying.kinds(name) for work in _of_work(session, name, row, moment)]
-    found += [*_not_published(session, name, moment), *_not_taken(session, name, moment)]
-    return [*found, *(own(session, moment) if own is not None else ())]
+    stuck_of_service: Callable[[Session, datetime], list[Stuck]] | None = of_service(name, "stuck")
+    stuck_work = [work for row in retrying.kinds(name) for work in _of_work(session, name, row, moment)]
+    stuck_work += [*_not_published(session, name, moment), *_not_taken(session, name, moment)]
+    return [*stuck_work, *(stuck_of_service(session, moment) if stuck_of_service is not None else ())]
 
 
 def of_service(name: str, attribute: str) -> Any:

@@ -27,15 +27,15 @@ def main(arguments: list[str]) -> int:
     try:
         if chosen.root is not None and not chosen.root.is_file():
             raise Misused(f"there is no file {chosen.root}")
-        digest = options.named(chosen).fetch(f"/submissions/{chosen.id}/evidence", to)
+        digest = options.installation_of(chosen).fetch(f"/submissions/{chosen.id}/evidence", to)
     except (Misused, Refused, Unreachable, OSError) as error:
         return options.tell(error, as_json=chosen.json)
     if not chosen.json:
         print(f"{to}  SHA-256 {digest}", flush=True)
         return check(to, chosen.root)
     done = subprocess.run(_command(to, chosen.root), check=False, capture_output=True, text=True)
-    told = {"file": str(to), "sha256": digest, "holds": done.returncode == 0, "report": done.stdout.splitlines()}
-    print(json.dumps(told))
+    result = {"file": str(to), "sha256": digest, "holds": done.returncode == 0, "report": done.stdout.splitlines()}
+    print(json.dumps(result))
     return done.returncode
 
 

@@ -58,7 +58,7 @@ def event_of(row: Mapping[str, Any]) -> Event:
 class Verdict:
     """The meaning of an answer: the event was taken, is sent again after ``pause`` seconds, or (``gone``) nobody wants any."""
 
-    taken: bool = False
+    is_accepted: bool = False
     pause: float = 0.0
     gone: bool = False
 
@@ -94,7 +94,7 @@ class Forwarding:
         if status is not None and 200 <= status < 300:
             self.cursor = self._waiting.popleft().sequence
             self.attempts = 0
-            return Verdict(taken=True)
+            return Verdict(is_accepted=True)
         self.attempts += 1
         if status == 410:
             return Verdict(gone=True)
@@ -165,7 +165,7 @@ def header_of(text: str) -> tuple[str, str]:
 def beginning(
     text: str, now: datetime, local: Callable[[datetime], datetime] = datetime.astimezone
 ) -> int | datetime | None:
-    """What FROM of ``--replay`` means: the cursor before a sequence, a moment, or None for the end of the log (``now``).
+    """Return what FROM of ``--replay`` means: the cursor before a sequence, a moment, or None for the end of the log (``now``).
 
     A moment without a zone is the machine's local time, which ``local`` knows. Raises ValueError.
     """
@@ -191,11 +191,11 @@ def cursor_before(moment: datetime, end: int, first_after: Callable[[int], tuple
     low, high = 0, end
     while low < high:
         middle = (low + high) // 2
-        found = first_after(middle)
-        if found is None or found[1] >= moment:
+        first_event = first_after(middle)
+        if first_event is None or first_event[1] >= moment:
             high = middle
         else:
-            low = found[0]
+            low = first_event[0]
     return low
 
 

@@ -148,16 +148,16 @@ def _checked(answer: requests.Response, place: str) -> requests.Response:
             status, f"{place} sends to {elsewhere}; the key is not sent on. Name the right address with --url."
         )
     try:
-        said = answer.json()
+        content = answer.json()
     except ValueError:
-        said = None
+        content = None
     if status == 429 or status >= 500:
-        sentence = said["error"] if isinstance(said, dict) and "error" in said else f"status {status}"
+        sentence = content["error"] if isinstance(content, dict) and "error" in content else f"status {status}"
         raise Unreachable(f"{place}: {plain(sentence)}", _seconds(answer.headers.get("Retry-After")))
-    if not isinstance(said, dict) or not isinstance(said.get("error"), str):
+    if not isinstance(content, dict) or not isinstance(content.get("error"), str):
         raise Refused(status, f"{place} answers {status}: is it an installation of Countersign?")
-    details = [one for one in said.get("details") or [] if isinstance(one, dict)]
-    raise Refused(status, said["error"], str(said.get("code", "")), details)
+    details = [detail for detail in content.get("details") or [] if isinstance(detail, dict)]
+    raise Refused(status, content["error"], str(content.get("code", "")), details)
 
 
 def _written(answer: requests.Response, to: Path) -> str:
@@ -185,7 +185,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _reason(error: Exception) -> str:
-    """What lies at the bottom of a library's error, without what it wraps around it."""
+    """Return what lies at the bottom of a library's error, without what it wraps around it."""
     cause: BaseException = error
     while (deeper := getattr(cause, "reason", None)) or (deeper := next(iter(cause.args), None)):
         if not isinstance(deeper, BaseException):
@@ -201,12 +201,12 @@ def _place(url: str) -> str:
 
 def origin_of(url: str) -> str:
     """``https://sign.example.com`` of what was named, with or without a scheme or ``/api`` at its end. Raises Misused."""
-    named = url.strip()
-    if "://" not in named:
-        host = named.partition("/")[0].rpartition(":")[0] or named.partition("/")[0]
-        named = f"{'http' if host in LOCAL else 'https'}://{named}"
+    address = url.strip()
+    if "://" not in address:
+        host = address.partition("/")[0].rpartition(":")[0] or address.partition("/")[0]
+        address = f"{'http' if host in LOCAL else 'https'}://{address}"
     try:
-        parts = urlsplit(named)
+        parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False

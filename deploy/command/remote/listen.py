@@ -58,18 +58,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep in this file how far it is")
     chosen = parser.parse_args(arguments)
     try:
-        installation = options.named(chosen)
+        installation = options.installation_of(chosen)
         begin = _checked(forwarding.beginning, chosen.replay, _now()) if chosen.replay else None
         more = dict(_checked(forwarding.header_of, header) for header in chosen.header)
         if chosen.secret:
             _checked(forwarding.key_of, chosen.secret)
         forward = receiver_of(chosen.forward)
         path = chosen.state or progress.default_path(installation.url, forward, os.environ)
-        with progress.held(path, installation.url, forward) as kept, Ending() as ending:
+        with progress.hold(path, installation.url, forward) as kept_progress, Ending() as ending:
             listener = Listener(
                 Feed(installation, chosen.kinds),
-                kept,
-                chosen.secret or kept.signing_secret,
+                kept_progress,
+                chosen.secret or kept_progress.signing_secret,
                 more,
                 Log(as_json=chosen.json),
                 ending,
@@ -81,17 +81,17 @@ def main(arguments: list[str]) -> int:
 
 def receiver_of(url: str) -> str:
     """The address to forward to, with a scheme. Raises Misused."""
-    named = url.strip()
-    if "://" not in named:
-        named = f"http://{named}"
+    address = url.strip()
+    if "://" not in address:
+        address = f"http://{address}"
     try:
-        parts = urlsplit(named)
+        parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or parts.username is not None or parts.fragment or any(map(str.isspace, named)):
+    if not usable or parts.username is not None or parts.fragment or any(map(str.isspace, address)):
         raise Misused("--forward must be a URL such as http://localhost:3000/hook")
-    return named
+    return address
 
 
 class Feed:
@@ -137,28 +137,30 @@ class Log:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def begun(self, kept: progress.Progress, secret: str, cursor: int) -> None:
+    def begun(self, kept_progress: progress.Progress, secret: str, cursor: int) -> None:
         """Say from where to where, and the secret that the receiver checks with."""
         if self._as_json:
-            self._line({"url": kept.url, "forward": kept.forward, "after": cursor, "signing_secret": secret})
+            self._line(
+                {"url": kept_progress.url, "forward": kept_progress.forward, "after": cursor, "signing_secret": secret}
+            )
             return
-        print(f"Forwarding events of {kept.url} to {kept.forward}, those after #{cursor}.")
+        print(f"Forwarding events of {kept_progress.url} to {kept_progress.forward}, those after #{cursor}.")
         print(f"Signing secret: {secret}", flush=True)
 
     def attempted(self, event: Event, attempt: "Attempt", verdict: Verdict) -> None:
         """Say what came of an attempt."""
         if self._as_json:
-            told = {
+            content = {
                 "sequence": event.sequence,
                 "id": event.id,
                 "event_type": event.kind,
                 "webhook_id": event.id,
             }
-            told |= {"at": attempt.at.isoformat(), "status": attempt.status, "error": attempt.error}
-            self._line({**told, "duration_ms": attempt.milliseconds, "taken": verdict.taken})
+            content |= {"at": attempt.at.isoformat(), "status": attempt.status, "error": attempt.error}
+            self._line({**content, "duration_ms": attempt.milliseconds, "taken": verdict.is_accepted})
             return
         result = attempt.status if attempt.status is not None else attempt.error
-        again = "" if verdict.taken or verdict.gone else f", again in {verdict.pause:.0f} s"
+        again = "" if verdict.is_accepted or verdict.gone else f", again in {verdict.pause:.0f} s"
         what = plain(f"#{event.sequence} {event.kind} of {event.about}")
         at = attempt.at.astimezone().strftime("%H:%M:%S")
         print(f"{at}  POST  {result}{again}  {attempt.milliseconds} ms  {what}", flush=True)
@@ -173,8 +175,8 @@ class Log:
         if not self._as_json:
             print(f"Stopped after #{cursor}; the next start goes on from there.", flush=True)
 
-    def _line(self, told: Mapping[str, Any]) -> None:
-        print(json.dumps(told), flush=True)
+    def _line(self, content: Mapping[str, Any]) -> None:
+        print(json.dumps(content), flush=True)
 
 
 @dataclass(frozen=True)
@@ -194,13 +196,13 @@ class Listener:
     def __init__(
         self,
         feed: Feed,
-        kept: progress.Progress,
+        kept_progress: progress.Progress,
         secret: str,
         headers: Mapping[str, str],
         log: Log,
         ending: "Ending",
     ) -> None:
-        self._feed, self._kept, self._log, self._ending = feed, kept, log, ending
+        self._feed, self._progress, self._log, self._ending = feed, kept_progress, log, ending
         self._secret, self._headers = secret, headers
 
     def run(self, *, replay: bool, begin: int | datetime | None, once: bool) -> int:
@@ -211,12 +213,12 @@ class Listener:
             work.read(
                 self._patiently(lambda: self._page(cursor, wait=0))
             )  # before it is kept: there may be no such place
-            self._kept.keep(cursor)
-            self._log.begun(self._kept, self._secret, cursor)
+            self._progress.keep(cursor)
+            self._log.begun(self._progress, self._secret, cursor)
             return self._follow(work, once=once)
         except KeyboardInterrupt:
-            if self._kept.cursor is not None:
-                self._log.ended(self._kept.cursor)
+            if self._progress.cursor is not None:
+                self._log.ended(self._progress.cursor)
             return options.DONE
 
     def _follow(self, work: Forwarding, *, once: bool) -> int:
@@ -232,8 +234,8 @@ class Listener:
     def _cursor(self, *, replay: bool, begin: int | datetime | None) -> int:
         if isinstance(begin, datetime):
             return self._feed.cursor_before(begin)
-        known = begin if replay else self._kept.cursor
-        return self._feed.end() if known is None else known
+        known_cursor = begin if replay else self._progress.cursor
+        return self._feed.end() if known_cursor is None else known_cursor
 
     def _page(self, after: int, *, wait: int) -> list[Event]:
         try:
@@ -249,10 +251,10 @@ class Listener:
     def _forwarded(self, work: Forwarding, event: Event) -> bool:
         """Make one attempt, and wait if it has to be made again. False: the receiver wants nothing any more."""
         with self._ending.later():  # what was taken and not kept would be sent once more
-            attempt = post(self._kept.forward, event, self._secret, self._headers)
+            attempt = post(self._progress.forward, event, self._secret, self._headers)
             verdict = work.answered(attempt.status, attempt.retry_after, _now())
-            if verdict.taken:
-                self._kept.keep(work.cursor)
+            if verdict.is_accepted:
+                self._progress.keep(work.cursor)
             self._log.attempted(event, attempt, verdict)
         if verdict.gone:
             print("countersign: the receiver answers 410 (Gone): a webhook would be disabled by that.", file=sys.stderr)

@@ -20,17 +20,17 @@ URL, KEY, KEY_FILE = "COUNTERSIGN_URL", "COUNTERSIGN_API_KEY", "COUNTERSIGN_API_
 
 def parser(command: str, description: str) -> argparse.ArgumentParser:
     """A parser with the options that all of these commands have."""
-    made = argparse.ArgumentParser(prog=f"countersign {command}", description=description, allow_abbrev=False)
-    group = made.add_argument_group("the installation")
+    command_parser = argparse.ArgumentParser(prog=f"countersign {command}", description=description, allow_abbrev=False)
+    group = command_parser.add_argument_group("the installation")
     group.add_argument("--url", help=f"where it is, such as https://sign.example.com ({URL})")
     key = group.add_mutually_exclusive_group()
     key.add_argument("--key-file", type=Path, metavar="FILE", help=f"a file with the API key ({KEY_FILE})")
     key.add_argument("--key", help=f"the API key ({KEY}); others on this machine may see it in the list of processes")
-    made.add_argument("--json", action="store_true", help="answer in JSON, for scripts")
-    return made
+    command_parser.add_argument("--json", action="store_true", help="answer in JSON, for scripts")
+    return command_parser
 
 
-def named(chosen: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Installation:
+def installation_of(chosen: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Installation:
     """The installation of the command line, or else of the environment. Raises Misused where something is missing."""
     url = chosen.url or environment.get(URL)
     if not url:
@@ -69,15 +69,15 @@ def tell(error: Exception, *, as_json: bool) -> int:
     """Say on the standard error what went wrong, and return the status that stands for it."""
     if isinstance(error, Refused):
         status = REFUSED
-        told: dict[str, Any] = {"status": error.status, "code": error.code, "details": error.details}
+        content: dict[str, Any] = {"status": error.status, "code": error.code, "details": error.details}
     else:
-        status, told = (MISUSED if isinstance(error, Misused | OSError) else AWAY), {}
+        status, content = (MISUSED if isinstance(error, Misused | OSError) else AWAY), {}
     sentence = plain(str(error))
     if as_json:
-        print(json.dumps({"error": sentence, **told}), file=sys.stderr)
+        print(json.dumps({"error": sentence, **content}), file=sys.stderr)
         return status
     print(f"countersign: {sentence}", file=sys.stderr)
-    for detail in told.get("details", []):
+    for detail in content.get("details", []):
         field, reason = str(detail.get("field") or ""), str(detail.get("reason") or "")
         if field and field != "request":  # which stands for the request as a whole
             told_of = field if str(error) in (reason, f"{field} {reason}") else f"{field}: {reason}"

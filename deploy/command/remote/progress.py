@@ -37,7 +37,7 @@ class Progress:
         """Write that all events up to this one were taken: wholly or not at all, and on the disk when this returns."""
         self.cursor = cursor
         beside = self.path.with_name(f"{self.path.name}.new")
-        told = {
+        content = {
             "version": 1,
             "url": self.url,
             "forward": self.forward,
@@ -45,7 +45,7 @@ class Progress:
             "cursor": cursor,
         }
         with _opened(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
-            json.dump(told, file)
+            json.dump(content, file)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.path)
@@ -61,7 +61,7 @@ def default_path(url: str, forward: str, environment: Mapping[str, str]) -> Path
 
 
 @contextmanager
-def held(path: Path, url: str, forward: str) -> Iterator[Progress]:
+def hold(path: Path, url: str, forward: str) -> Iterator[Progress]:
     """The progress that is kept in a file, or a new one, and no other listener's meanwhile.
 
     Raises Misused where another process has it, or it is damaged or of another installation or receiver.
@@ -83,14 +83,18 @@ def _read(path: Path, url: str, forward: str) -> Progress:
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         return Progress(path, url, forward, secret)
     try:
-        told = json.loads(text)
-        kept = Progress(path, str(told["url"]), str(told["forward"]), str(told["signing_secret"]), int(told["cursor"]))
-        forwarding.key_of(kept.signing_secret)
+        content = json.loads(text)
+        kept_progress = Progress(
+            path, str(content["url"]), str(content["forward"]), str(content["signing_secret"]), int(content["cursor"])
+        )
+        forwarding.key_of(kept_progress.signing_secret)
     except (KeyError, TypeError, ValueError):
         raise Misused(f"{path} is not what a listener keeps: name another file with --state, or remove it") from None
-    if (kept.url, kept.forward) != (url, forward):
-        raise Misused(f"{path} is of a listener from {kept.url} to {kept.forward}; name another file with --state")
-    return kept
+    if (kept_progress.url, kept_progress.forward) != (url, forward):
+        raise Misused(
+            f"{path} is of a listener from {kept_progress.url} to {kept_progress.forward}; name another file with --state"
+        )
+    return kept_progress
 
 
 def _opened(path: Path, flags: int) -> TextIO:

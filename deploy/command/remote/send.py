@@ -61,12 +61,14 @@ def main(arguments: list[str]) -> int:
         kind, body = request_of(chosen)
         if not chosen.folder.is_dir():
             raise Misused(f"there is no folder {chosen.folder}")
-        installation = options.named(chosen)
+        installation = options.installation_of(chosen)
         path = "/submissions/init" if kind == "template" else f"/submissions/{kind}"
         if chosen.dry_run:
-            return _tried(installation.ask("POST", path, body, query={"dry_run": "true"}).data, as_json=chosen.json)
-        made = _sent(installation, path, body, chosen.idempotency_key or uuid.uuid4().hex)
-        submission = submission_of(made)
+            return _tell_dry_run(
+                installation.ask("POST", path, body, query={"dry_run": "true"}).data, as_json=chosen.json
+            )
+        answer = _sent(installation, path, body, chosen.idempotency_key or uuid.uuid4().hex)
+        submission = submission_of(answer)
         if not (chosen.json and chosen.wait):
             _tell(submission, [], as_json=chosen.json)
         if not chosen.wait:
@@ -109,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def request_of(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """What kind of submission the command line names, and the body of the request. Raises Misused, and OSError for a file."""
+    """Return what kind of submission the command line names, and the body of the request. Raises Misused, and OSError for a
+    file."""
     body: dict[str, Any] = json_object(chosen.request) if chosen.request is not None else {}
     body["submitters"] = chosen.parties
     body |= {key: value for key in ("name", "order") if (value := getattr(chosen, key)) is not None}
@@ -135,11 +138,11 @@ def request_of(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 def party(text: str) -> dict[str, Any]:
     """A submitter of ``Name <mail>`` or of an address alone. Raises Misused."""
-    found = re.fullmatch(r"(?:([^<>]*)<([^<>@\s]+@[^<>@\s]+)>|([^<>@\s]+@[^<>@\s]+))", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(?:([^<>]*)<([^<>@\s]+@[^<>@\s]+)>|([^<>@\s]+@[^<>@\s]+))", text.strip())
+    if match is None:
         raise Misused(f"--to is 'NAME <MAIL>', not {plain(text)!r}")
-    name = (found[1] or "").strip().strip('"')
-    return {"email": found[2] or found[3], **({"name": name} if name else {})}
+    name = (match[1] or "").strip().strip('"')
+    return {"email": match[2] or match[3], **({"name": name} if name else {})}
 
 
 def field(text: str) -> dict[str, str]:
@@ -153,25 +156,25 @@ def field(text: str) -> dict[str, str]:
 def json_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises Misused."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Misused(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise Misused(f"{path} holds no JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Misused(f"{path} holds JSON that is no object")
-    return found
+    return content
 
 
 # --- the answer
 
 
-def submission_of(made: Any) -> dict[str, Any]:
+def submission_of(answer: Any) -> dict[str, Any]:
     """The submission that was made. The answer is it, or its submitters: then only they are known yet. Whoever may send and not
     read is told the links all the same."""
-    if isinstance(made, list):
-        return {"id": made[0]["submission_id"], "name": None, "status": "pending", "submitters": made}
-    return dict(made)
+    if isinstance(answer, list):
+        return {"id": answer[0]["submission_id"], "name": None, "status": "pending", "submitters": answer}
+    return dict(answer)
 
 
 def _sent(installation: Installation, path: str, body: dict[str, Any], key: str) -> Any:
@@ -186,38 +189,38 @@ def _sent(installation: Installation, path: str, body: dict[str, Any], key: str)
     raise AssertionError
 
 
-def _tried(found: dict[str, Any], *, as_json: bool) -> int:
+def _tell_dry_run(dry_run: dict[str, Any], *, as_json: bool) -> int:
     """Say what a dry run has found."""
-    status = options.DONE if found["accepted"] else options.NOT_SO
+    status = options.DONE if dry_run["accepted"] else options.NOT_SO
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(dry_run))
         return status
-    print("It would be sent." if found["accepted"] else "It would be refused.")
-    for word, notes in (("wrong", found["problems"]), ("ignored", found["warnings"])):
+    print("It would be sent." if dry_run["accepted"] else "It would be refused.")
+    for word, notes in (("wrong", dry_run["problems"]), ("ignored", dry_run["warnings"])):
         for note in notes:
             print(plain(f"  {word}: {note['field']}: {note['reason']}"))
-    for notice in found["report"]:
+    for notice in dry_run["report"]:
         print(plain(f"  note: {notice.get('message') or notice.get('code')}"))
-    for one in found["submitters"] or []:
-        whom = one["email"] or one["phone"] or "nobody yet"
-        print(plain(f"  {one['role']}: {whom}, fills in {', '.join(one['fields']) or 'nothing'}"))
+    for submitter in dry_run["submitters"] or []:
+        whom = submitter["email"] or submitter["phone"] or "nobody yet"
+        print(plain(f"  {submitter['role']}: {whom}, fills in {', '.join(submitter['fields']) or 'nothing'}"))
     return status
 
 
 def _tell(submission: dict[str, Any], files: list[dict[str, str]], *, as_json: bool) -> None:
     if as_json:
-        kept = {key: submission.get(key) for key in ("id", "name", "status", "sealing_status", "sealing_error")}
+        fields = {key: submission.get(key) for key in ("id", "name", "status", "sealing_status", "sealing_error")}
         people = [
-            {key: one.get(key) for key in ("id", "role", "name", "email", "status", "embed_src")}
-            for one in submission["submitters"]
+            {key: submitter.get(key) for key in ("id", "role", "name", "email", "status", "embed_src")}
+            for submitter in submission["submitters"]
         ]
-        print(json.dumps({**kept, "submitters": people, "files": files}), flush=True)
+        print(json.dumps({**fields, "submitters": people, "files": files}), flush=True)
         return
     if not files:
         print(plain(f"Submission {submission['id']}, {submission['status']}"))
-        for one in submission["submitters"]:
-            whom = " ".join(filter(None, (one.get("name"), one.get("email") or one.get("phone"))))
-            print(plain(f"  {one['role']}: {whom}  {one.get('embed_src') or 'has no link'}"), flush=True)
+        for submitter in submission["submitters"]:
+            whom = " ".join(filter(None, (submitter.get("name"), submitter.get("email") or submitter.get("phone"))))
+            print(plain(f"  {submitter['role']}: {whom}  {submitter.get('embed_src') or 'has no link'}"), flush=True)
     for file in files:
         print(f"{file['path']}  SHA-256 {file['sha256']}", flush=True)
 

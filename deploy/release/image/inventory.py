@@ -14,14 +14,14 @@ FONTS = Path("/app/services/rendering/fonts")
 def main() -> None:
     """Print the packages of Debian and of Python, the fonts of our own, and what they are on."""
     system = platform.freedesktop_os_release()
-    found = {
+    inventory = {
         "system": {"id": system["ID"], "version": system.get("VERSION_ID", "")},
         "python": platform.python_version(),
         "debian_packages": debian(),
         "python_packages": python(),
         "fonts": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(FONTS.glob("*.ttf"))},
     }
-    print(json.dumps(found))
+    print(json.dumps(inventory))
 
 
 def debian() -> list[dict[str, str]]:
@@ -47,24 +47,24 @@ def debian() -> list[dict[str, str]]:
 def python() -> list[dict[str, Any]]:
     """Return each installed package of Python, by name, with what it says of its licence."""
     packages = []
-    for one in metadata.distributions():
-        said = one.metadata
-        classifiers = [line for line in said.get_all("Classifier") or () if line.startswith("License ::")]
+    for distribution in metadata.distributions():
+        fields = distribution.metadata
+        classifiers = [line for line in fields.get_all("Classifier") or () if line.startswith("License ::")]
         packages.append(
             {
-                "name": said["Name"],
-                "version": one.version,
-                "summary": _first(said, "Summary"),
-                "expression": _first(said, "License-Expression"),
-                "licence": _first(said, "License"),
+                "name": fields["Name"],
+                "version": distribution.version,
+                "summary": _first(fields, "Summary"),
+                "expression": _first(fields, "License-Expression"),
+                "licence": _first(fields, "License"),
                 "classifiers": [line.rpartition(" :: ")[2] for line in classifiers],
             }
         )
     return sorted(packages, key=lambda package: package["name"].lower())
 
 
-def _first(said: metadata.PackageMetadata, key: str) -> str:
-    return str((said.get_all(key) or [""])[0])
+def _first(fields: metadata.PackageMetadata, key: str) -> str:
+    return str((fields.get_all(key) or [""])[0])
 
 
 if __name__ == "__main__":

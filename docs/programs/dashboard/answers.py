@@ -28,20 +28,20 @@ def answers_of(prometheus: Prometheus, start: float, end: float, every: int) -> 
     ``name``."""
     panels = {}
     for panel in make_dashboard.dashboard()["panels"]:
-        found = []
+        answers = []
         for target in panel.get("targets", ()):
             expression = filled_in(target["expr"], every)
             if target.get("instant"):
                 series = prometheus.ask(expression, end)
             else:
                 series = prometheus.ask_range(expression, start, end, every)
-            found.append([{**one, "name": called(one["metric"], target["legendFormat"])} for one in series])
-        panels[str(panel["id"])] = found
+            answers.append([{**line, "name": line_name(line["metric"], target["legendFormat"])} for line in series])
+        panels[str(panel["id"])] = answers
     return {"start": start, "end": end, "panels": panels}
 
 
-def called(labels: dict[str, str], legend: str) -> str:
+def line_name(labels: dict[str, str], legend: str) -> str:
     """Return what a line is called: its legend with the labels filled in, or without one its labels."""
     if not legend:
         return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items())) + "}"
-    return re.sub(r"{{\s*(\w+)\s*}}", lambda found: labels.get(found[1], ""), legend)
+    return re.sub(r"{{\s*(\w+)\s*}}", lambda match: labels.get(match[1], ""), legend)

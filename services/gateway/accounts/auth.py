@@ -54,23 +54,25 @@ class Authenticator:
         On SQLite the look-up is a read of some microseconds (see ``direct``); on PostgreSQL it goes through a thread.
         """
         if self._direct is not None:
-            known, key_hash = self._looked_up(api_key, self._direct.known_key)
+            known_key, key_hash = self._find_key(api_key, self._direct.known_key)
             if not self._keys.is_of_previous(api_key, key_hash):
-                return self._found(known, key_hash, ip)
+                return self._caller_of(known_key, key_hash, ip)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.caller_now, api_key, ip)
 
     def caller_now(self, api_key: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """The same for plain threads."""
-        known, key_hash = self._looked_up(api_key, lambda one: self._database.read(queries.known_key, one))
-        if known is not None and self._keys.is_of_previous(api_key, key_hash):
+        known_key, key_hash = self._find_key(
+            api_key, lambda hash_of_key: self._database.read(queries.known_key, hash_of_key)
+        )
+        if known_key is not None and self._keys.is_of_previous(api_key, key_hash):
             key = self._keys.seal(api_key)
             self._database.write(key_rows.take_over, key_hash, key)
             key_hash = key.hash
-        return self._found(known, key_hash, ip)
+        return self._caller_of(known_key, key_hash, ip)
 
     def caller_again(self, key_hash: str, ip: str | None = None) -> tuple[Actor, CallersKey]:
         """For plain threads: the same of a key that was known by this hash before."""
-        return self._found(self._database.read(queries.known_key, key_hash), key_hash, ip)
+        return self._caller_of(self._database.read(queries.known_key, key_hash), key_hash, ip)
 
     def reads_files(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one. Raises ServiceError when it is, without the
@@ -85,33 +87,33 @@ class Authenticator:
         rights.check_folders(key.rights, allowed=False)
         return True
 
-    def _looked_up(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
+    def _find_key(self, api_key: str, find: Callable[[str], KnownKey | None]) -> tuple[KnownKey | None, str]:
         """Return the key, and the hash that it was found by. While KEY_ENCRYPTION_SECRET is replaced there are several."""
         if not 0 < len(api_key) <= _LONGEST_KEY:
             raise not_authenticated()
         hashes = self._keys.hashes(api_key)
         for key_hash in hashes:
-            if (known := find(key_hash)) is not None:
-                return known, key_hash
+            if (known_key := find(key_hash)) is not None:
+                return known_key, key_hash
         return None, hashes[0]
 
-    def _found(self, known: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
-        if known is None:
+    def _caller_of(self, known_key: KnownKey | None, key_hash: str, ip: str | None) -> tuple[Actor, CallersKey]:
+        if known_key is None:
             raise not_authenticated()
         moment = now()
-        if known.rights.expired(moment):
+        if known_key.rights.expired(moment):
             raise ServiceError("unauthenticated", "This API key has expired.")
-        self._last_use.used(key_hash, known.last_used_at, moment)
-        key = CallersKey(known.id or id_of(key_hash), key_hash, known.rights, known.first)
+        self._last_use.used(key_hash, known_key.last_used_at, moment)
+        key = CallersKey(known_key.id or id_of(key_hash), key_hash, known_key.rights, known_key.first)
         # Whoever has a signer's link signs: a key that cannot send is given none.
-        may_act = Scope.SEND in known.rights.scopes
-        return known.actor.model_copy(
+        may_act = Scope.SEND in known_key.rights.scopes
+        return known_key.actor.model_copy(
             update={
                 "ip": ip,
                 "key_id": key.id,
                 "may_act": may_act,
-                "test": known.rights.test,
-                "folders": None if known.rights.folders is None else list(known.rights.folders),
+                "test": known_key.rights.test,
+                "folders": None if known_key.rights.folders is None else list(known_key.rights.folders),
             }
         ), key
 
@@ -161,8 +163,8 @@ def security_map(
 
 def api_key_of(scope: Any) -> str:
     """Return the API key that a request has in ``X-Auth-Token``; empty where it has none."""
-    found: bytes = next((value for name, value in scope["headers"] if name == HEADER), b"")
-    return found.decode("latin-1")
+    value: bytes = next((value for name, value in scope["headers"] if name == HEADER), b"")
+    return value.decode("latin-1")
 
 
 def address(scope: Any, trusted: Sequence[Network]) -> str | None:

@@ -53,7 +53,7 @@ def create_user(
     The key is the user's first one, but when the key ``by`` that asks has less: then the user has no first key, and this one
     has as little.
     """
-    given = _rights_now(session, by, now)
+    rights_given = _rights_now(session, by, now)
     user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(new.email))))
     if user is not None and user.archived_at is None:
         raise domain.email_taken()
@@ -64,11 +64,11 @@ def create_user(
     user.email, user.first_name, user.last_name, user.role = new.email, new.first_name, new.last_name, new.role.value
     user.password_hash, user.archived_at, user.updated_at = password_hash, None, now
     try:
-        key_rows.give_first(session, user, key if given == WHOLE else keys.no_key(), now)
+        key_rows.give_first(session, user, key if rights_given == WHOLE else keys.no_key(), now)
     except IntegrityError:
         raise domain.email_taken() from None
-    if given != WHOLE:
-        key_rows.add(session, user, key.hash, "Key of the account", given, now)
+    if rights_given != WHOLE:
+        key_rows.add(session, user, key.hash, "Key of the account", rights_given, now)
     return public_user(user)
 
 
@@ -117,16 +117,22 @@ def rotate_api_key(
 
 
 def create_key(
-    session: Session, user_id: int, key_hash: str, name: str, given: Rights, now: datetime, by: CallersKey | None = None
+    session: Session,
+    user_id: int,
+    key_hash: str,
+    name: str,
+    rights_given: Rights,
+    now: datetime,
+    by: CallersKey | None = None,
 ) -> dict[str, Any]:
     """Give a user a key beside the first one, with no more rights than those of the key that asks."""
-    rights.check_expiry(given.expires_at, now)
-    rights.check_scopes_of_folders(given)
-    rights.check_giving(_rights_now(session, by, now), given)
+    rights.check_expiry(rights_given.expires_at, now)
+    rights.check_scopes_of_folders(rights_given)
+    rights.check_giving(_rights_now(session, by, now), rights_given)
     user, _ = _locked(session, user_id)
     if sum(not key_rows.is_first(row) for row in key_rows.of_user(session, user)) >= MOST_KEYS:
         raise invalid(f"This user has {MOST_KEYS} keys beside the first one. Delete a key that is not needed.")
-    return key_rows.shown(key_rows.add(session, user, key_hash, name, given, now))
+    return key_rows.shown(key_rows.add(session, user, key_hash, name, rights_given, now))
 
 
 def update_key(session: Session, user_id: int, key_id: str, change: KeyChange, now: datetime) -> dict[str, Any]:
@@ -202,8 +208,8 @@ def ensure_first_admin(
     pair is also one whose key has one of ``other_hashes``, of another KEY_ENCRYPTION_SECRET.
     """
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
-    fingerprint, *others = (_fingerprint(email, key_hash) for key_hash in (key.hash, *other_hashes))
-    if account.first_admin in others:
+    fingerprint, *other_fingerprints = (_fingerprint(email, key_hash) for key_hash in (key.hash, *other_hashes))
+    if account.first_admin in other_fingerprints:
         account.first_admin = fingerprint
     if account.first_admin == fingerprint:
         return False
@@ -287,17 +293,17 @@ def _rights_now(session: Session, by: CallersKey | None, now: datetime) -> Right
     up, while the body of its request was still coming. Without a key it is the operator who asks."""
     if by is None:
         return WHOLE
-    known = queries.known_key(session, by.hash)
-    if known is None or known.rights.expired(now):
+    known_key = queries.known_key(session, by.hash)
+    if known_key is None or known_key.rights.expired(now):
         raise domain.not_authenticated()
-    return known.rights
+    return known_key.rights
 
 
 def _check_one_is_left(session: Session, row: ApiKeyRow, after: Rights | None) -> None:
     admins = list(session.scalars(sa.select(User).where(User.archived_at.is_(None), User.role == Role.ADMIN.value)))
     managing = key_rows.managing(session, admins)
     if row.key_hash in managing:
-        rights.check_one_is_left(key_rows.rights(row), after, others=len(managing) - 1)
+        rights.check_one_is_left(key_rows.rights(row), after, other_keys=len(managing) - 1)
 
 
 def _save(session: Session, user: User) -> None:

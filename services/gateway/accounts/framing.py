@@ -14,18 +14,18 @@ _SITE = re.compile(rf"https?://(?:\*\.(?={_LABEL}\.{_LABEL}))?{_LABEL}(?:\.{_LAB
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-def sites(given: Sequence[str]) -> list[str]:
+def sites(texts: Sequence[str]) -> list[str]:
     """Return the sites as Content-Security-Policy has them, each once. Raises ServiceError for anything that is not one: a
     scheme or a star alone would let everybody."""
-    found: list[str] = []
-    for number, text in enumerate(given):
+    sites_listed: list[str] = []
+    for number, text in enumerate(texts):
         site = text.strip().lower().rstrip("/")
         if site != SELF and _SITE.fullmatch(site) is None:
             reason = "must be a site such as https://app.example.com or https://*.example.com"
             raise invalid(f"frame_ancestors[{number}] {reason}", f"frame_ancestors[{number}]", reason)
-        if site not in found:
-            found.append(site)
-    return found
+        if site not in sites_listed:
+            sites_listed.append(site)
+    return sites_listed
 
 
 def accent(text: str) -> str:
@@ -36,9 +36,9 @@ def accent(text: str) -> str:
         return ""
     if _COLOR.fullmatch(text) is None:
         raise _refused("must be a colour such as #175c4c")
-    if (found := contrast(text, "#ffffff")) < LEAST_CONTRAST:
+    if (ratio := contrast(text, "#ffffff")) < LEAST_CONTRAST:
         raise _refused(
-            f"must reach a contrast of {LEAST_CONTRAST:g} to 1 against white (WCAG 2.2, 1.4.3); it has {found:.2f}"
+            f"must reach a contrast of {LEAST_CONTRAST:g} to 1 against white (WCAG 2.2, 1.4.3); it has {ratio:.2f}"
         )
     return text
 

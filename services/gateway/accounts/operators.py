@@ -105,18 +105,18 @@ class Operators:
         """A session for whoever has an operator's key. Raises ServiceError("unauthenticated") for any other key, in the same
         words: nobody finds out here whether a key is good for anything. The log has the reason."""
         key_hashes = self._keys.hashes(api_key) if 0 < len(api_key) <= _LONGEST_KEY else []
-        found: Operator | str = _NOBODYS
+        operator_or_reason: Operator | str = _NOBODYS
         for key_hash in key_hashes:
-            found = self._database.read(_operator, key_hash, now())
-            if isinstance(found, Operator):
+            operator_or_reason = self._database.read(_operator, key_hash, now())
+            if isinstance(operator_or_reason, Operator):
                 token = secrets.token_urlsafe(32)
                 self._database.write(_begin, _digest(token), key_hash, now())
-                session = OperatorSession(found, token)
-                self.done(self.doing(session, address, "sign in", ""), "signed in")
+                session = OperatorSession(operator_or_reason, token)
+                self.note_outcome(self.doing(session, address, "sign in", ""), "signed in")
                 return session
-            if found != _NOBODYS:
+            if operator_or_reason != _NOBODYS:
                 break
-        log.warning("operator.refused", reason=found, address=address)
+        log.warning("operator.refused", reason=operator_or_reason, address=address)
         raise not_authenticated()
 
     def session(self, token: str | None) -> OperatorSession | None:
@@ -124,24 +124,24 @@ class Operators:
         if not token or len(token) > _LONGEST_KEY:
             return None
         moment = now()
-        found, used_at = self._database.read(_session, token, moment)
-        if found is not None and moment - used_at > _NOTED_AFTER:
+        session_found, used_at = self._database.read(_session, token, moment)
+        if session_found is not None and moment - used_at > _NOTED_AFTER:
             self._database.write_unsynced(_use, _digest(token), moment)
-        return found
+        return session_found
 
     def end(self, session: OperatorSession, address: str | None) -> None:
         """Nobody has it any more."""
         self._database.write(_end, _digest(session.token))
-        self.done(self.doing(session, address, "sign out", ""), "signed out")
+        self.note_outcome(self.doing(session, address, "sign out", ""), "signed out")
 
     def doing(self, session: OperatorSession, address: str | None, action: str, subject: str) -> Act:
         """Note what is about to be done. Nothing is done that cannot be noted."""
         act: Act = self._database.write(_doing, session.operator, address, action, subject, now())
         return act
 
-    def done(self, act: Act, outcome: str) -> None:
+    def note_outcome(self, act: Act, outcome: str) -> None:
         """Note what came of it, in the database and as a line of the log of its own."""
-        self._database.write(_done, act.id, outcome[:_OUTCOME_LENGTH])
+        self._database.write(_set_outcome, act.id, outcome[:_OUTCOME_LENGTH])
         log.info(
             "operator.acted",
             act=act.id,
@@ -154,7 +154,7 @@ class Operators:
         )
 
     def acts(self) -> Sequence[Act]:
-        """What was done last, the newest first."""
+        """List what operators did last, the newest first."""
         return self._database.read(_acts)
 
 
@@ -163,10 +163,10 @@ def make_key(
 ) -> dict[str, Any]:
     """Give an admin a key that opens ``/ops``, with the scope ``admin``. Raises ServiceError when there is no such admin."""
     user = queries.admin_with(session, email)
-    given = Rights(frozenset({Scope.ADMIN}), ends)
-    made = commands.create_key(session, user.user_id, key_hash, name, given, moment)
-    session.execute(sa.update(ApiKeyRow).where(ApiKeyRow.id == made["id"]).values(operator=True))
-    return made
+    rights = Rights(frozenset({Scope.ADMIN}), ends)
+    key = commands.create_key(session, user.user_id, key_hash, name, rights, moment)
+    session.execute(sa.update(ApiKeyRow).where(ApiKeyRow.id == key["id"]).values(operator=True))
+    return key
 
 
 def forget(session: Session, moment: datetime) -> None:
@@ -181,18 +181,18 @@ def _any_key(session: Session) -> bool:
 
 
 def _operator(session: Session, key_hash: str, moment: datetime) -> Operator | str:
-    """Whose key it is; or why it opens nothing here."""
-    known = queries.known_key(session, key_hash)
-    if known is None:
+    """Return whose key it is, or why it opens nothing here."""
+    known_key = queries.known_key(session, key_hash)
+    if known_key is None:
         return _NOBODYS
     row = session.scalar(sa.select(ApiKeyRow).where(ApiKeyRow.key_hash == key_hash))
-    if row is None or known.first or not row.operator:
+    if row is None or known_key.first or not row.operator:
         return "not the key of an operator"
-    if known.rights.expired(moment):
+    if known_key.rights.expired(moment):
         return "the key has expired"
-    if Scope.ADMIN not in known.rights.scopes or known.actor.role is not Role.ADMIN:
+    if Scope.ADMIN not in known_key.rights.scopes or known_key.actor.role is not Role.ADMIN:
         return "the key, or its user, does not have the rights of an admin any more"
-    return Operator(row.id, row.name, known.actor)
+    return Operator(row.id, row.name, known_key.actor)
 
 
 def _begin(session: Session, token_hash: str, key_hash: str, moment: datetime) -> None:
@@ -233,7 +233,7 @@ def _doing(
     return _act(row)
 
 
-def _done(session: Session, act_id: int, outcome: str) -> None:
+def _set_outcome(session: Session, act_id: int, outcome: str) -> None:
     session.execute(sa.update(OperatorActRow).where(OperatorActRow.id == act_id).values(outcome=outcome))
 
 

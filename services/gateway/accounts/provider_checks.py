@@ -59,23 +59,23 @@ def unanswered(reason: str) -> dict[str, Any]:
     return {"problem": reason, "checked_at": iso(now())}
 
 
-def shown(name: str, stored: str | None, known: Mapping[str, Any] | None) -> dict[str, Any]:
+def shown(name: str, stored: str | None, checks_known: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what is known of the stored settings, as GET /account shows it."""
-    of_it = (known or {}).get(name, {})
+    of_it = (checks_known or {}).get(name, {})
     current = of_it if of_it.get("of") == providers.fingerprint(stored) else {}
     names = (*(OF_CERTSIGN if name == CERTSIGN else OF_DUTYSTAMP), *OF_BOTH)
     return {key: current.get(key) for key in names}
 
 
-def remember(session: Session, name: str, stored: str, found: dict[str, Any], at: datetime) -> None:
+def remember(session: Session, name: str, stored: str, check: dict[str, Any], at: datetime) -> None:
     """Keep what was found out about these settings. Where nobody answered, what was known before stays beside that; what is
     found out about settings that were changed meanwhile is dropped."""
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
     if account.changes.get(name) != stored:
         return
     before = shown(name, stored, account.providers_known)
-    known = {**before, **found, "of": providers.fingerprint(stored)}
-    account.providers_known, account.updated_at = {**(account.providers_known or {}), name: known}, at
+    check_kept = {**before, **check, "of": providers.fingerprint(stored)}
+    account.providers_known, account.updated_at = {**(account.providers_known or {}), name: check_kept}, at
 
 
 def check_all(settings: Settings, database: Database, keys: KeyRing) -> Callable[[], None]:
@@ -89,10 +89,10 @@ def check_all(settings: Settings, database: Database, keys: KeyRing) -> Callable
                 continue
             call, request = call_for(configured, secret)
             try:
-                found = known_of(shared_client(settings.amqp_url).call(call, request))
+                check_result = known_of(shared_client(settings.amqp_url).call(call, request))
             except ServiceError as error:
                 log.warning("provider.not_checked", provider=name, reason=error.message)
                 continue
-            database.write(remember, name, stored[name], found, now())
+            database.write(remember, name, stored[name], check_result, now())
 
     return check

@@ -134,10 +134,15 @@ def fingerprint(stored: str | None) -> str | None:
     return hashlib.sha256(stored.encode()).hexdigest()[:32] if stored else None
 
 
-def trust_anchors(found: Providers) -> list[str]:
+def trust_anchors(configured: Providers) -> list[str]:
     """PEM certificates that the account trusts for signatures of its providers, also while these are switched off: what they
     signed before is looked at later."""
-    return [anchor for settings in (found.certsign, found.dutystamp) if settings for anchor in settings.trust_anchors]
+    return [
+        anchor
+        for settings in (configured.certsign, configured.dutystamp)
+        if settings
+        for anchor in settings.trust_anchors
+    ]
 
 
 def certsign_wish(settings: CertsignSettings | None, enabled: bool | None, secret: str) -> CertsignWish:
@@ -165,7 +170,7 @@ def dutystamp_order(
     if not settings.enabled:
         reason = "is switched off in the account"
         raise invalid(f"dutystamp {reason}", f"{path}dutystamp.enabled", reason)
-    given = {"targets": wish["targets"]} if wish.get("targets") else {}
+    targets = {"targets": wish["targets"]} if wish.get("targets") else {}
     return DutystampOrder(
         settings=sealed_for_sending(settings, secret),
         provider=provider_name(settings),
@@ -173,7 +178,7 @@ def dutystamp_order(
         on_failure=settings.on_failure,
         wait_seconds=settings.wait_minutes * 60,
         positions=[StampPosition(**_without_none(position)) for position in wish.get("positions") or []],
-        **given,
+        **targets,
     )
 
 

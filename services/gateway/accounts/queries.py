@@ -29,8 +29,8 @@ def admin_with(session: Session, email: str) -> Actor:
     """Return the admin with this address. Raises ServiceError("not_found"), which names those that there are."""
     user = active_actor_with(session, email)
     if user is None or user.role is not Role.ADMIN:
-        there = ", ".join(admins(session))
-        raise ServiceError("not_found", f"no admin has the address {email}; there are: {there or 'none'}")
+        addresses = ", ".join(admins(session))
+        raise ServiceError("not_found", f"no admin has the address {email}; there are: {addresses or 'none'}")
     return user
 
 
@@ -118,8 +118,8 @@ def active_actor_with(session: Session, email: str) -> Actor | None:
 
 def user_with(session: Session, email: str) -> dict[str, Any] | None:
     """The user with this address, archived or not; None when there is none."""
-    found = session.scalar(sa.select(User).where(User.email_key == domain.email_key(email)).order_by(User.id).limit(1))
-    return None if found is None else public_user(found)
+    user = session.scalar(sa.select(User).where(User.email_key == domain.email_key(email)).order_by(User.id).limit(1))
+    return None if user is None else public_user(user)
 
 
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:

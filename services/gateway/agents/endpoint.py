@@ -18,7 +18,7 @@ from services.gateway.accounts.auth import Authenticator, address, api_key_of
 from services.gateway.agents import messages
 from services.gateway.agents.operations import CALLER, Caller
 from services.gateway.agents.sending import Sending
-from services.gateway.agents.sessions import Sessions, named
+from services.gateway.agents.sessions import Sessions, agent_of
 from services.gateway.api.requests import repeats
 from services.gateway.http import errors
 from services.gateway.http.client_address import Network
@@ -78,7 +78,7 @@ class Endpoint:
         if begins:
             send = _with_session(send, self._sessions.issue(agent).encode())
         inner = {**scope, CALLER: caller}
-        await protocol(inner, _given(body, receive), send)
+        await protocol(inner, _replaying(body, receive), send)
 
     def _check_origin(self, scope: Any) -> None:
         """A page that has made its name lead to us (DNS rebinding) sends its own origin: only ours and those of CORS_ORIGINS
@@ -97,9 +97,9 @@ class Endpoint:
         that is none of this key, whereupon a client begins another one."""
         version = _header(scope, VERSION)
         if message.get("method") == "initialize":
-            return named(_within(message, "params").get("clientInfo"), key_id), True
+            return agent_of(_within(message, "params").get("clientInfo"), key_id), True
         if version is not None and version not in HANDSHAKES:
-            return named(_within(_within(message, "params"), "_meta").get(_CLIENT_INFO), key_id), False
+            return agent_of(_within(_within(message, "params"), "_meta").get(_CLIENT_INFO), key_id), False
         session_id = _header(scope, SESSION)
         if session_id is None:
             raise ServiceError("bad_request", "Mcp-Session-Id is missing: send initialize first")
@@ -135,17 +135,17 @@ def _bearer(scope: Any) -> str:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def _header(scope: Any, wanted: bytes) -> str | None:
-    found: bytes | None = next((value for name, value in scope["headers"] if name == wanted), None)
-    return None if found is None else found.decode("latin-1")
+def _header(scope: Any, header_name: bytes) -> str | None:
+    header_value: bytes | None = next((value for name, value in scope["headers"] if name == header_name), None)
+    return None if header_value is None else header_value.decode("latin-1")
 
 
 def _within(message: dict[str, Any], key: str) -> dict[str, Any]:
-    found = message.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = message.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
-def _given(body: bytes, receive: Any) -> Any:
+def _replaying(body: bytes, receive: Any) -> Any:
     """Return a ``receive`` that gives the body again."""
     pending = [{"type": "http.request", "body": body, "more_body": False}]
 

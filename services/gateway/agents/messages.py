@@ -45,22 +45,22 @@ def _check_asking(message: dict[str, Any]) -> None:
 
 
 def _check_answering(message: dict[str, Any]) -> None:
-    given = [name for name in _RESULTS if name in message]
-    if not given:
+    results_named = [name for name in _RESULTS if name in message]
+    if not results_named:
         raise _wrong("method", "is required")
-    if len(given) > 1:
+    if len(results_named) > 1:
         raise _wrong("error", "must not be there beside result")
     if "id" not in message:
         raise _wrong("id", "is required")
     if message["id"] is not None or "result" in message:
         _check_id(message["id"])
-    said = message[given[0]]
-    if not isinstance(said, dict):
-        raise _wrong(given[0], "must be an Object")
+    content = message[results_named[0]]
+    if not isinstance(content, dict):
+        raise _wrong(results_named[0], "must be an Object")
     if "error" in message:
-        if not isinstance(said.get("code"), int) or isinstance(said["code"], bool):
+        if not isinstance(content.get("code"), int) or isinstance(content["code"], bool):
             raise _wrong("error.code", "must be an Integer")
-        if not isinstance(said.get("message"), str):
+        if not isinstance(content.get("message"), str):
             raise _wrong("error.message", "must be a String")
 
 

@@ -103,10 +103,12 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def read(self) -> Any:
-        said = orjson.loads(bytes(self._body)) if self._body else {}
+        content = orjson.loads(bytes(self._body)) if self._body else {}
         if self._status < 400:
-            return said
-        raise ServiceError(said.get("code", "internal"), said.get("error", "Internal error"), said.get("details", []))
+            return content
+        raise ServiceError(
+            content.get("code", "internal"), content.get("error", "Internal error"), content.get("details", [])
+        )
 
 
 def _word(value: Any) -> str:

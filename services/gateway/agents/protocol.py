@@ -74,7 +74,7 @@ def _server(work: Sending) -> Server[Any]:
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = tools.named(params.name)
+        tool = tools.tool_of_name(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, tools.unknown(params.name))
         scope = context.request.scope if context.request is not None else {}

@@ -36,13 +36,13 @@ async def answer(
 
 async def template(operations: Operations, caller: Caller, arguments: dict[str, Any], shape: Shape) -> Result:
     """Return a template with the schema of its values."""
-    found = await operations.call(caller, "templates.get", arguments)
+    template_found = await operations.call(caller, "templates.get", arguments)
     schema = await operations.call(caller, "templates.schema", arguments)
-    return Result({"template": cut(found, shape), "values_schema": schema})
+    return Result({"template": cut(template_found, shape), "values_schema": schema})
 
 
 async def documents(operations: Operations, caller: Caller, arguments: dict[str, Any], shape: Shape) -> Result:
     """Return links to the documents of a submission, for programs and as resources."""
-    found = cut(await operations.call(caller, "submissions.documents", arguments), shape)
-    links = [Link(document["name"], document["url"], "application/pdf") for document in found["documents"]]
-    return Result(found, links=links)
+    answer = cut(await operations.call(caller, "submissions.documents", arguments), shape)
+    links = [Link(document["name"], document["url"], "application/pdf") for document in answer["documents"]]
+    return Result(answer, links=links)

@@ -37,11 +37,11 @@ class Interface:
     def inputs(self, operation_id: str, shape: Shape, required: Sequence[str]) -> dict[str, Any]:
         """Return the schema of a tool's arguments: parameters of the operation, in its path or query, and keys of its body."""
         operation, document = self.operations[operation_id], self.document
-        known = {parameter["name"]: _parameter(parameter) for parameter in _parameters(operation, document)}
+        schema_by_name = {parameter["name"]: _parameter(parameter) for parameter in _parameters(operation, document)}
         body = operation.definition.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
         if body is not None:
-            known |= _merged(body, document).get("properties", {})
-        properties = {name: convert(known[name], document, deeper) for name, deeper in shape.items()}
+            schema_by_name |= _merged(body, document).get("properties", {})
+        properties = {name: convert(schema_by_name[name], document, deeper) for name, deeper in shape.items()}
         return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
 
     def outputs(self, operation_id: str, shape: Shape | None) -> dict[str, Any]:
@@ -76,9 +76,11 @@ def convert(
         schema["items"] = convert(schema["items"], document, shape, describe=describe)
     if isinstance(schema.get("additionalProperties"), dict):
         schema["additionalProperties"] = convert(schema["additionalProperties"], document, describe=describe)
-    for several in ("anyOf", "oneOf", "allOf"):
-        if several in schema:
-            schema[several] = [convert(one, document, shape, describe=describe) for one in schema[several]]
+    for combination in ("anyOf", "oneOf", "allOf"):
+        if combination in schema:
+            schema[combination] = [
+                convert(alternative, document, shape, describe=describe) for alternative in schema[combination]
+            ]
     return _or_null(schema) if merged.get("nullable") is True else schema
 
 
@@ -98,8 +100,8 @@ def surplus(arguments: Any, shape: Shape | None, place: str = "") -> str | None:
     if shape is None:
         return None
     if isinstance(arguments, list):
-        found = (surplus(item, shape, f"{place}[{number}]") for number, item in enumerate(arguments))
-        return next((one for one in found if one is not None), None)
+        surplus_of_items = (surplus(item, shape, f"{place}[{number}]") for number, item in enumerate(arguments))
+        return next((place_of_key for place_of_key in surplus_of_items if place_of_key is not None), None)
     if isinstance(arguments, dict):
         for name, value in arguments.items():
             path = f"{place}.{name}" if place else str(name)
@@ -112,7 +114,7 @@ def surplus(arguments: Any, shape: Shape | None, place: str = "") -> str | None:
 
 def _parameters(operation: Operation, document: dict[str, Any]) -> list[dict[str, Any]]:
     shared = document["paths"][operation.path].get("parameters", [])
-    return [_merged(one, document) for one in [*shared, *operation.definition.get("parameters", [])]]
+    return [_merged(parameter, document) for parameter in [*shared, *operation.definition.get("parameters", [])]]
 
 
 def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ async def prepare(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -
         raise ServiceError(
             "invalid", "page must be a whole number from 1 on", [{"field": "page", "reason": "must be from 1 on"}]
         )
-    found: list[tuple[rpc.PreparedSubmission, bytes | None, Kept | None, str | None]] = []
+    outcomes: list[tuple[rpc.PreparedSubmission, bytes | None, Kept | None, str | None]] = []
 
     async def handle(context: GatewayContext, exchange: Exchange) -> Any:
         draft = await of_submissions.draft_of(context, exchange)
@@ -90,16 +90,16 @@ async def prepare(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -
         assert isinstance(command, rpc.CreateSubmission)
         answer: rpc.PreparedSubmission = await context.bus.call_async(rpc.PREPARE, command)
         drawn, note = await _drawn(context, answer, page)
-        kept = None
+        prepared = None
         if answer.tried.accepted and exchange.refused is None:
-            kept = await context.in_thread(work.prepared.keep, command, answer.digest)
-        found.append((answer, drawn, kept, note))
+            prepared = await context.in_thread(work.prepared.keep, command, answer.digest)
+        outcomes.append((answer, drawn, prepared, note))
         return answer.tried.model_dump(mode="json")
 
     body = {name: value for name, value in arguments.items() if name != "page"}
     query, reads = {"dry_run": True}, frozenset({Scope.READ})
     await work.operations.call(caller, "submissions.init", query, body, scopes=reads, handler=handle)
-    answer, drawn, kept, note = found[0]
+    answer, drawn, prepared, note = outcomes[0]
     shown = PreparedAnswer(
         accepted=answer.tried.accepted,
         problems=answer.tried.problems,
@@ -109,9 +109,9 @@ async def prepare(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -
         submitters=answer.tried.submitters or [],
         invitations=answer.invitations,
         copies=answer.copies,
-        prepared_id=kept.token if kept else None,
-        digest=answer.digest if kept else None,
-        expires_at=iso(kept.expires_at) if kept else None,
+        prepared_id=prepared.token if prepared else None,
+        digest=answer.digest if prepared else None,
+        expires_at=iso(prepared.expires_at) if prepared else None,
         needs_confirmation=not sends_itself(caller.key),
     )
     return Result(shown.model_dump(mode="json"), [drawn] if drawn else [], note=note)
@@ -132,7 +132,7 @@ async def _drawn(context: GatewayContext, answer: rpc.PreparedSubmission, page: 
 
 async def send(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -> Result:
     """Send what was prepared with this key, if it may send; else say where a person confirms it, or what became of it."""
-    row = await work.context.in_thread(_own, work.prepared, str(arguments["prepared_id"]), caller)
+    row = await work.context.in_thread(_row_of_caller, work.prepared, str(arguments["prepared_id"]), caller)
     if row.submission_id is not None:
         return _sent(row.submission_id)
     check_open(row, now())
@@ -143,7 +143,7 @@ async def send(work: Sending, caller: Caller, arguments: Mapping[str, Any]) -> R
     return _waits(f"{work.context.settings.base_url}/prepared/{arguments['prepared_id']}", row.expires_at)
 
 
-def _own(prepared: Prepared, token: str, caller: Caller) -> PreparedRow:
+def _row_of_caller(prepared: Prepared, token: str, caller: Caller) -> PreparedRow:
     row = prepared.find(token)
     if row.user_id != caller.actor.user_id or row.key_id != caller.key.id:
         raise not_found(NOUN)

@@ -35,8 +35,8 @@ class Sessions:
 
     def issue(self, agent: Agent) -> str:
         """Return the id of a new session of this agent: visible ASCII, as the protocol demands."""
-        said = [agent.name, agent.version, agent.key_id, int(self.clock())]
-        payload = _text(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
+        content = [agent.name, agent.version, agent.key_id, int(self.clock())]
+        payload = _text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
         return f"{payload}.{_text(_mac(self.secret, payload))}"
 
     def agent(self, session_id: str, key_id: str) -> Agent | None:
@@ -55,12 +55,12 @@ class Sessions:
         return Agent(name=name, version=version, key_id=owner)
 
 
-def named(client_info: Any, key_id: str) -> Agent:
+def agent_of(client_info: Any, key_id: str) -> Agent:
     """Return the agent that a client has introduced itself as (``clientInfo``). What it says is printed on paper: one short
     line, whatever it sends."""
-    said = client_info if isinstance(client_info, dict) else {}
-    name = _line(said.get("name"), _LONGEST_NAME) or UNNAMED
-    return Agent(name=name, version=_line(said.get("version"), _LONGEST_VERSION), key_id=key_id)
+    info = client_info if isinstance(client_info, dict) else {}
+    name = _line(info.get("name"), _LONGEST_NAME) or UNNAMED
+    return Agent(name=name, version=_line(info.get("version"), _LONGEST_VERSION), key_id=key_id)
 
 
 def _line(text: Any, longest: int) -> str:

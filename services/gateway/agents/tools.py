@@ -247,7 +247,7 @@ TOOLS = {
 }
 
 
-def named(name: str) -> Tool | None:
+def tool_of_name(name: str) -> Tool | None:
     """Return the tool of this name, or None."""
     return TOOLS.get(name)
 

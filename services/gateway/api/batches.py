@@ -49,7 +49,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
     assert exchange.request is not None
     upload = await uploads.received(exchange.request, context.settings.max_batch_size)
     if exchange.dry_run:
-        return await _tried(context, exchange, upload)
+        return await _dry_run(context, exchange, upload)
     file = hashlib.sha256(upload.rows).hexdigest()
     content = [dict(exchange.arguments), upload.settings, upload.kind, file]
     caller = repeats.of_caller(exchange)
@@ -69,14 +69,14 @@ async def rows(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def results(context: GatewayContext, exchange: Exchange) -> Download:
-    number, found = exchange.arguments["id"], []
+    number, rows = exchange.arguments["id"], []
     after: int | None = None
     while True:
         page = await context.ask(rpc.LIST_ROWS, exchange, id=number, include="submitters", limit=100, after=after)
-        found += page["data"]
+        rows += page["data"]
         if (after := page["pagination"]["next"]) is None:
             break
-    data = await context.in_thread(results_csv, found)
+    data = await context.in_thread(results_csv, rows)
     return Download("text/csv; charset=utf-8", f"batch-{number}.csv", len(data), iter([data]))
 
 
@@ -104,18 +104,18 @@ async def _created(context: GatewayContext, exchange: Exchange, upload: Upload) 
         )
 
 
-async def _tried(context: GatewayContext, exchange: Exchange, upload: Upload) -> dict[str, Any]:
+async def _dry_run(context: GatewayContext, exchange: Exchange, upload: Upload) -> dict[str, Any]:
     """Tell what would become of the file, with all that is wrong with it. Its first rows are tried as a dry run of
     ``POST /submissions`` tries them."""
     batch, configured = await _understood(context, exchange, upload)
     await _check(context, exchange, batch, configured)
-    tried = await _try(context, exchange, batch)
-    problems = batch.rows.told()
+    count = await _try(context, exchange, batch)
+    problems = batch.rows.first_problems()
     return {
         "dry_run": True,
         "accepted": not problems,
         "rows": len(batch.rows.read),
-        "tried": tried,
+        "tried": count,
         "problems": problems,
         "warnings": [warning.model_dump() for warning in batch.rows.warnings[:MOST_TOLD]],
     }
@@ -142,8 +142,8 @@ async def _check(context: GatewayContext, exchange: Exchange, batch: _Batch, con
     by_number = {row.number: row for row in batch.rows.read}
     for portion in _portions(batch.drafts):
         answer = await context.ask(rpc.CHECK_ROWS, exchange, settings=batch.settings, rows=portion, rate=batch.rate)
-        for kind, found in (("problems", batch.rows.problems), ("warnings", batch.rows.warnings)):
-            found += [by_number[one["row"]].problem(one["field"], one["reason"]) for one in answer[kind]]
+        for kind, noted in (("problems", batch.rows.problems), ("warnings", batch.rows.warnings)):
+            noted += [by_number[fault["row"]].problem(fault["field"], fault["reason"]) for fault in answer[kind]]
 
 
 async def _try(context: GatewayContext, exchange: Exchange, batch: _Batch) -> int:
@@ -154,9 +154,9 @@ async def _try(context: GatewayContext, exchange: Exchange, batch: _Batch) -> in
         return 0
     settings = batch.settings
     whole = {**settings.submission, "account": settings.account, "template_id": settings.template_id}
-    requests = [{**whole, **one.submission, "request_id": "", "actor": actor(exchange)} for one in chosen]
-    own = [list(one.submission) for one in chosen]
-    answer = await context.ask(submissions_rpc.TRY_MANY, exchange, submissions=requests, own=own)
+    requests = [{**whole, **row_draft.submission, "request_id": "", "actor": actor(exchange)} for row_draft in chosen]
+    keys_of_rows = [list(row_draft.submission) for row_draft in chosen]
+    answer = await context.ask(submissions_rpc.TRY_MANY, exchange, submissions=requests, own=keys_of_rows)
     by_number = {row.number: row for row in batch.rows.read}
     for problem in answer["problems"]:
         start, _, place = problem["field"].partition("].")
@@ -172,35 +172,37 @@ async def _try(context: GatewayContext, exchange: Exchange, batch: _Batch) -> in
 def _first(batch: _Batch) -> list[BatchRowDraft]:
     """Choose the rows that a dry run tries whole, of those with which nothing is wrong."""
     numbers = {row.number for row in batch.rows.fine()}
-    fine = [one for one in batch.drafts if one.row in numbers]
-    varied = "variables" in batch.settings.submission or any("variables" in one.submission for one in fine)
+    without_fault = [row_draft for row_draft in batch.drafts if row_draft.row in numbers]
+    varied = "variables" in batch.settings.submission or any(
+        "variables" in row_draft.submission for row_draft in without_fault
+    )
     chosen: list[BatchRowDraft] = []
     submitters = 0
-    for one in fine[: _TRIED_WITH_VARIABLES if varied else _TRIED]:
-        submitters += len(one.submission["submitters"])
+    for row_draft in without_fault[: _TRIED_WITH_VARIABLES if varied else _TRIED]:
+        submitters += len(row_draft.submission["submitters"])
         if submitters > _TRIED_SUBMITTERS:
             break
-        chosen.append(one)
+        chosen.append(row_draft)
     return chosen
 
 
 def _settings(exchange: Exchange, upload: Upload, schema: BodySchema) -> dict[str, Any]:
     """Return what holds for all rows. Raises ServiceError; ``template_id`` and ``rate`` may be in the query instead."""
-    given = dict(upload.settings)
+    settings = dict(upload.settings)
     for name in ("template_id", "rate"):
         if (value := exchange.arguments.get(name)) is not None:
-            if name in given:
+            if name in settings:
                 raise invalid(
                     f"{name} must not be in both the query and settings",
                     name,
                     "must not be in both the query and settings",
                 )
-            given[name] = value
-    if "template_id" not in given:
+            settings[name] = value
+    if "template_id" not in settings:
         raise invalid("template_id is required", "template_id", "is required")
-    exchange.ignored = [f"settings.{place}" for place in schema.ignored(given)]
+    exchange.ignored = [f"settings.{place}" for place in schema.ignored(settings)]
     with uploads.of_settings():
-        return schema.accept(given)
+        return schema.accept(settings)
 
 
 def _write_drafts(context: GatewayContext, exchange: Exchange, batch: _Batch, configured: Providers) -> None:
@@ -214,22 +216,22 @@ def _write_drafts(context: GatewayContext, exchange: Exchange, batch: _Batch, co
 def _draft(
     context: GatewayContext, exchange: Exchange, row: Row, account: Account, configured: Providers
 ) -> BatchRowDraft:
-    own = draft(row.body, account)
+    of_row = draft(row.body, account)
     if "certsign" in row.body or "dutystamp" in row.body:
-        asked = _wishes(context, exchange, row.body, configured, "")
-        own |= {name: wish for name, wish in asked.items() if name in row.body}
-    return BatchRowDraft(row=row.number, external_id=row.external_id, submission=_plain(own))
+        wishes_of_row = _wishes(context, exchange, row.body, configured, "")
+        of_row |= {name: wish for name, wish in wishes_of_row.items() if name in row.body}
+    return BatchRowDraft(row=row.number, external_id=row.external_id, submission=_plain(of_row))
 
 
 def _wishes(
     context: GatewayContext, exchange: Exchange, body: dict[str, Any], configured: Providers, path: str
 ) -> dict[str, Any]:
     """As ``submissions.wishes``; in a dry run refusals are raised, too: they are told with those of the other rows."""
-    asked = wishes(context, configured, exchange, body, path)
+    wishes_of_row = wishes(context, configured, exchange, body, path)
     if (refused := exchange.refused) is not None:
         exchange.refused = None
         raise refused
-    return asked
+    return wishes_of_row
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -241,19 +243,19 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def _portions(drafts: Sequence[BatchRowDraft]) -> Iterator[list[BatchRowDraft]]:
     portion: list[BatchRowDraft] = []
     size = 0
-    for one in drafts:
-        length = len(orjson.dumps(one.submission))
+    for row_draft in drafts:
+        length = len(orjson.dumps(row_draft.submission))
         if portion and (len(portion) == _PORTION or size + length > _PORTION_BYTES):
             yield portion
             portion, size = [], 0
-        portion.append(one)
+        portion.append(row_draft)
         size += length
     if portion:
         yield portion
 
 
 def _written(drafts: Sequence[BatchRowDraft]) -> bytes:
-    return b"".join(orjson.dumps(one.model_dump(mode="json")) + b"\n" for one in drafts)
+    return b"".join(orjson.dumps(row_draft.model_dump(mode="json")) + b"\n" for row_draft in drafts)
 
 
 @lru_cache(maxsize=4)

@@ -177,20 +177,22 @@ class Reference:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._making is None or (self._making.done() and self._making.exception() is not None):
             self._making = asyncio.ensure_future(asyncio.to_thread(files, self._settings))
-        found = (await asyncio.shield(self._making))[scope["path"]]
-        tag = entity_tag(found.body)
+        file = (await asyncio.shield(self._making))[scope["path"]]
+        tag = entity_tag(file.body)
         headers = [
             (b"content-security-policy", _REFERENCE_POLICY),
             (b"cache-control", b"max-age=3600"),
             (b"etag", tag.encode()),
         ]
-        known = b",".join(value for name, value in scope["headers"] if name == b"if-none-match").decode("latin-1")
-        if known and names(known, tag):
+        if_none_match = b",".join(value for name, value in scope["headers"] if name == b"if-none-match").decode(
+            "latin-1"
+        )
+        if if_none_match and names(if_none_match, tag):
             headers.append((b"vary", b"Accept-Encoding"))  # a 304 passes no encoder that would say so
             await send({"type": "http.response.start", "status": 304, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
         else:
-            await answer(send, 200, found.body, found.media_type, headers)
+            await answer(send, 200, file.body, file.media_type, headers)
 
 
 async def answer(

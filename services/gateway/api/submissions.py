@@ -76,8 +76,8 @@ async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: 
     drafts = []
     for index, body in enumerate(bodies):
         path = f"submissions[{index}]." if "dutystamp" in own_keys[index] else ""
-        asked = wishes(context, configured, exchange, body, path)
-        drafts.append({"account": account, **asked, **draft(body, account)})
+        provider_wishes = wishes(context, configured, exchange, body, path)
+        drafts.append({"account": account, **provider_wishes, **draft(body, account)})
     return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
 
@@ -87,7 +87,9 @@ async def _create_many(
     """All of them, or what they would be. One alone is answered as such."""
     common = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
     call = rpc.TRY_MANY if exchange.dry_run else rpc.CREATE_MANY
-    answer = await context.ask(call, exchange, submissions=[{**common, **one} for one in drafts], **more)
+    answer = await context.ask(
+        call, exchange, submissions=[{**common, **submission_draft} for submission_draft in drafts], **more
+    )
     if exchange.dry_run:
         return answer
     created = answer["data"]

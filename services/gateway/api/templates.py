@@ -35,15 +35,15 @@ async def detected_fields(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def schema(context: GatewayContext, exchange: Exchange) -> Any:
-    asked = exchange.arguments
-    template = await context.ask(rpc.GET, exchange, id=asked["id"])
-    found = await context.in_thread(_schema, template)
-    role = asked.get("role")
+    arguments = exchange.arguments
+    template = await context.ask(rpc.GET, exchange, id=arguments["id"])
+    values_schema = await context.in_thread(_schema, template)
+    role = arguments.get("role")
     if role is not None:
-        if role not in found["properties"]:
+        if role not in values_schema["properties"]:
             raise invalid("role must be one of the template's roles", "role", "must be one of the template's roles")
-        found = {"title": role, **found["properties"][role]}
-    return {"$schema": DIALECT, "title": template["name"], **found}
+        values_schema = {"title": role, **values_schema["properties"][role]}
+    return {"$schema": DIALECT, "title": template["name"], **values_schema}
 
 
 def _schema(answer: dict[str, Any]) -> Schema:
@@ -67,10 +67,10 @@ def _evaluated(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     )
     cases = body.get("cases")
     if cases is None:
-        found = trying.tried(definition, [body], [""])
+        outcomes = trying.run_cases(definition, [body], [""])
     else:
-        found = trying.tried(definition, cases, [f"cases[{number}]." for number in range(len(cases))])
-    return {"passed": not any(case["mismatches"] for case in found), "cases": found}
+        outcomes = trying.run_cases(definition, cases, [f"cases[{number}]." for number in range(len(cases))])
+    return {"passed": not any(case["mismatches"] for case in outcomes), "cases": outcomes}
 
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:

@@ -207,13 +207,13 @@ def _manifest(data: bytes) -> Dict[str, Any]:
     manifest: Dict[str, Any] = _json(data)
     if manifest["type"] != TYPE or manifest["version"] != 1:
         raise ValueError("it is of another kind or version")
-    named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
-    named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
-    named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
-    named += [document["certificates"] for document in manifest["documents"] if document.get("certificates")]
+    members_named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
+    members_named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
+    members_named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
+    members_named += [document["certificates"] for document in manifest["documents"] if document.get("certificates")]
     statements = [statement for party in manifest["parties"] for statement in party["statements"]]
-    named += [statement[key] for statement in statements for key in ("statement", "signature")]
-    missing = [name for name in named if name not in manifest["members"]]
+    members_named += [statement[key] for statement in statements for key in ("statement", "signature")]
+    missing = [name for name in members_named if name not in manifest["members"]]
     if missing:
         raise ValueError(f"it has no hash of {missing[0]}")
     seconds(manifest["sealed_at"])
@@ -463,24 +463,27 @@ def seal_of(data: bytes, certificate: bytes) -> Tuple[bytes, bytes, int]:
     only looked at for whether it is for these bytes: who made it is not said. Raises ValueError when there is no such
     signature, or something stands behind the last one.
     """
-    found = []
+    signatures = []
     for match in _BYTE_RANGE.finditer(data):
         start, before, again, rest = map(int, match.groups())
         end = again + rest
         if start == 0 and before < again and end <= len(data):
             try:
-                found.append((end, _signature_in(data[before:again]), data[:before] + data[again:end]))
+                signatures.append((end, _signature_in(data[before:again]), data[:before] + data[again:end]))
             except ValueError:
                 if end == len(data):
                     raise
-    found.sort(key=lambda one: one[0])
-    if not found or found[-1][0] != len(data):
+    signatures.sort(key=lambda signature_entry: signature_entry[0])
+    if not signatures or signatures[-1][0] != len(data):
         raise ValueError("it has no signature that covers the whole file")
-    number = next((number for number in reversed(range(len(found))) if certificate in found[number][1]), len(found) - 1)
-    for _, signature, covered in found[number + 1 :]:
+    number = next(
+        (number for number in reversed(range(len(signatures))) if certificate in signatures[number][1]),
+        len(signatures) - 1,
+    )
+    for _, signature, covered in signatures[number + 1 :]:
         if not any(hashlib.new(name, covered).digest() in signature for name in _DIGESTS):
             raise ValueError("a signature behind its seal is for other content")
-    return found[number][1], found[number][2], len(found) - number - 1
+    return signatures[number][1], signatures[number][2], len(signatures) - number - 1
 
 
 def _signature_in(place: bytes) -> bytes:
@@ -496,7 +499,9 @@ def _signature_in(place: bytes) -> bytes:
 
 def _provided(manifest: Dict[str, Any], name: str) -> Optional[str]:
     """Name the member with the chain of the seal of a document that a provider signed."""
-    return next((one.get("certificates") for one in manifest["documents"] if one["sealed"] == name), None)
+    return next(
+        (document.get("certificates") for document in manifest["documents"] if document["sealed"] == name), None
+    )
 
 
 def _seal_certificate(evidence: Evidence, manifest: Dict[str, Any], name: str) -> bytes:
@@ -585,7 +590,9 @@ def _say_how(manifest: Dict[str, Any], root: Optional[Path]) -> None:
 def _say_whose(evidence: Evidence, manifest: Dict[str, Any], root: Optional[Path]) -> None:
     """Name the root that decides whose signatures these are, and providers' certificates, which it does not vouch for."""
     name = str(root or manifest["root"] or manifest["certificates"])
-    for provided in sorted({one["certificates"] for one in manifest["documents"] if one.get("certificates")}):
+    for provided in sorted(
+        {document["certificates"] for document in manifest["documents"] if document.get("certificates")}
+    ):
         for certificate in _certificates(read_member(evidence, provided))[:1]:
             digest = hashlib.sha256(certificate).hexdigest()
             print(f"note   a provider sealed; SHA-256 of its certificate in {provided}: {digest}")

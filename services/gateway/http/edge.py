@@ -135,8 +135,8 @@ class Edge:
             body.forget()
             duration = time.perf_counter() - began
             # A stream lasts as long as it may; how soon it began is what tells of us.
-            taken = written.began - began if isinstance(exchange.answer, Stream) and written.began else duration
-            DURATION.labels(exchange.operation or exchange.page or "other", written.status).observe(taken)
+            seconds = written.began - began if isinstance(exchange.answer, Stream) and written.began else duration
+            DURATION.labels(exchange.operation or exchange.page or "other", written.status).observe(seconds)
             self._tell(span, method, exchange.operation, written.status)
             log.info(
                 "http.handled",
@@ -211,7 +211,7 @@ class Edge:
     async def _answer_options(self, scope: Scope, body: "_Body", send: Send, methods: Sequence[str] = ()) -> None:
         """Say which methods a path has, or to a browser whether a script of another site may send what it wants to send. Both
         need no key: the interface is public."""
-        if self._cross_origin is not None and (answer := self._cross_origin.asked(scope)) is not None:
+        if self._cross_origin is not None and (answer := self._cross_origin.preflight_answer(scope)) is not None:
             await answer(scope, body.receive, send)
             return
         if not (methods := methods or self._methods(scope["path"])):

@@ -38,9 +38,9 @@ Send = Callable[[Message], Awaitable[None]]
 def chosen(accepted: str) -> str:
     """Return the coding for a client with this ``Accept-Encoding``: ``br`` or ``gzip``, or "" for none."""
     weights = dict(_weighted(part) for part in accepted.lower().split(","))
-    others = weights.get("*", 0.0)
-    best = max(_QUALITY, key=lambda coding: weights.get(coding, others))
-    return best if weights.get(best, others) > 0 else ""
+    weight_of_others = weights.get("*", 0.0)
+    best = max(_QUALITY, key=lambda coding: weights.get(coding, weight_of_others))
+    return best if weights.get(best, weight_of_others) > 0 else ""
 
 
 def encoded(data: bytes, coding: str, *, smallest: bool = False) -> bytes:

@@ -62,11 +62,11 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
         app.add_error_handler(kind, handler)
 
 
-def unsupported(taken: Sequence[str]) -> ServiceError:
-    """The refusal of a body of a type that the operation does not take; ``taken`` are those that it does."""
-    *others, last = taken
-    named = f"{', '.join(others)} or {last}" if others else last
-    return ServiceError("unsupported_media_type", f"Send the file as {named}.")
+def unsupported(media_types: Sequence[str]) -> ServiceError:
+    """The refusal of a body of a type that the operation does not take; ``media_types`` are those that it does."""
+    *earlier, last = media_types
+    choice = f"{', '.join(earlier)} or {last}" if earlier else last
+    return ServiceError("unsupported_media_type", f"Send the file as {choice}.")
 
 
 def as_service_error(error: Exception) -> ServiceError:

@@ -97,8 +97,10 @@ class Exchange:
 
 def invalid_with(refused: ServiceError, details: Iterable[dict[str, Any]]) -> ServiceError:
     """Add further details to ``refused``, but for those of a place that it tells of itself, or of what is within one."""
-    told = {str(detail["field"]) for detail in refused.details if detail.get("field")}
-    more = [detail for detail in details if detail.get("field") and not _is_within(str(detail["field"]), told)]
+    places_refused = {str(detail["field"]) for detail in refused.details if detail.get("field")}
+    more = [
+        detail for detail in details if detail.get("field") and not _is_within(str(detail["field"]), places_refused)
+    ]
     return ServiceError(refused.code, refused.message, [*refused.details, *more])
 
 

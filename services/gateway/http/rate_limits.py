@@ -18,10 +18,10 @@ def concurrent(name: str, most: int, free: int) -> dict[str, str]:
 def exhausted(details: Iterable[dict[str, Any]], seconds: int) -> dict[str, str]:
     """The headers of an answer with 429 to what may be asked for again in so many seconds. Its ``details`` say what is allowed,
     if whoever refused has said so: ``quota`` in ``window`` seconds, without these at once."""
-    found = next((detail for detail in details if "quota" in detail), None)
-    if found is not None and "window" not in found:
-        return concurrent(found.get("policy", REQUESTS), found["quota"], 0)
+    quota_detail = next((detail for detail in details if "quota" in detail), None)
+    if quota_detail is not None and "window" not in quota_detail:
+        return concurrent(quota_detail.get("policy", REQUESTS), quota_detail["quota"], 0)
     headers = {"RateLimit": f'"{REQUESTS}";r=0;t={seconds}'}
-    if found is not None:
-        headers["RateLimit-Policy"] = f'"{REQUESTS}";q={found["quota"]};w={found["window"]}'
+    if quota_detail is not None:
+        headers["RateLimit-Policy"] = f'"{REQUESTS}";q={quota_detail["quota"]};w={quota_detail["window"]}'
     return headers

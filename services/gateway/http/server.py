@@ -75,17 +75,17 @@ class Room:
 
     limit: int
     spare: int
-    taken: int = 0
+    connections: int = 0
     on_leave: Callable[[], None] = lambda: None
     on_request: Callable[[], None] = lambda: None
 
     @property
     def full(self) -> bool:
-        return self.taken >= self.limit + self.spare
+        return self.connections >= self.limit + self.spare
 
     def leave(self) -> None:
         """A connection has ended."""
-        self.taken -= 1
+        self.connections -= 1
         self.on_leave()
 
 
@@ -231,7 +231,7 @@ class _Door:
                 self._shut()
                 self._loop.call_later(_PAUSE_SECONDS, self._let_in)
                 return
-            self._room.taken += 1
+            self._room.connections += 1
             task = self._loop.create_task(self._begin(connection))
             self._beginning.add(task)
             task.add_done_callback(self._beginning.discard)

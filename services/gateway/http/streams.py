@@ -68,28 +68,31 @@ class Streams:
     async def run(self, stream: Stream, send: Send, receive: Receive) -> None:
         """Send a stream until it is over, its client leaves or takes nothing any more, or the process is to stop."""
         head = {"content-type": stream.media_type, **{name.lower(): value for name, value in stream.headers.items()}}
-        others = [asyncio.ensure_future(_left(receive)), asyncio.ensure_future(self._ending.wait())]
+        endings = [
+            asyncio.ensure_future(_wait_until_client_leaves(receive)),
+            asyncio.ensure_future(self._ending.wait()),
+        ]
         try:
             headers = [(name.encode(), value.encode("latin-1")) for name, value in head.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            while (piece := await _next(stream.pieces, others)) is not None:
+            while (piece := await _next(stream.pieces, endings)) is not None:
                 async with asyncio.timeout(PATIENCE):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             log.info("stream.untaken")  # the server closes the connection of an answer that has no end
         finally:
-            for other in others:
-                other.cancel()
+            for ending in endings:
+                ending.cancel()
             with suppress(RuntimeError):
                 await stream.pieces.aclose()
 
 
-async def _next(pieces: AsyncGenerator[bytes, None], others: Sequence["asyncio.Future[Any]"]) -> bytes | None:
+async def _next(pieces: AsyncGenerator[bytes, None], endings: Sequence["asyncio.Future[Any]"]) -> bytes | None:
     """The next piece; None when there is none, or one of the others has come first."""
     coming = asyncio.ensure_future(anext(pieces, None))
     try:
-        await asyncio.wait([coming, *others], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([coming, *endings], return_when=asyncio.FIRST_COMPLETED)
         return coming.result() if coming.done() else None
     finally:
         if not coming.done():
@@ -98,7 +101,7 @@ async def _next(pieces: AsyncGenerator[bytes, None], others: Sequence["asyncio.F
                 await coming
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_until_client_leaves(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -169,8 +169,8 @@ def _check_registered(claims: Claims, expected: Expected) -> None:
     try:
         registry.validate(dict(claims))
     except JoseError as error:
-        named = getattr(error, "claim", "")
-        raise BadToken(f"{named} {error.error}: {error.description}".strip()[:200]) from None
+        claim = getattr(error, "claim", "")
+        raise BadToken(f"{claim} {error.error}: {error.description}".strip()[:200]) from None
 
 
 def _check_audience(claims: Claims, client_id: str) -> None:

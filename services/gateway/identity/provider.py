@@ -128,10 +128,10 @@ class IdentityProvider:
 
     def _begun_with(self, state: str, proof: str) -> str | None:
         """Return the secret that was in force when this browser began."""
-        kept = proof.encode("utf-8", "replace")
-        for one in each(self._secret):
-            if hmac.compare_digest(kept, _letters(mac(one, "identity-browser", state)).encode()):
-                return one
+        proof_bytes = proof.encode("utf-8", "replace")
+        for secret in each(self._secret):
+            if hmac.compare_digest(proof_bytes, _letters(mac(secret, "identity-browser", state)).encode()):
+                return secret
         return None
 
     def metadata(self) -> Metadata:

@@ -129,7 +129,7 @@ def create_pages(
     app.register_blueprint(mail.routes(context))
     if operators is not None:
         app.register_blueprint(ops.routes(context, operators, standing, trusted))
-    _named(app)
+    _name_requests_by_route(app)
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
     _errors(app)
@@ -137,7 +137,7 @@ def create_pages(
     return app
 
 
-def _named(app: flask.Flask) -> None:
+def _name_requests_by_route(app: flask.Flask) -> None:
     """Have requests counted and traced by their route: paths have links in them."""
 
     @app.before_request

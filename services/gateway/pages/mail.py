@@ -46,11 +46,11 @@ def only_tests(settings: PagesSettings) -> bool | None:
 def local_providers(settings: PagesSettings) -> list[tuple[str, str, str]]:
     """Providers that are tried on this machine: the address of each one's page, and the keys of its name and of what it does;
     none where there is no page of mails."""
-    known = [
+    configured = [
         (settings.local_provider_url, "welcome.provider", "welcome.provider_text"),
         (settings.local_stamp_issuer_url, "welcome.stamps", "welcome.stamps_text"),
     ]
-    return [one for one in known if one[0]] if is_there(settings) else []
+    return [provider for provider in configured if provider[0]] if is_there(settings) else []
 
 
 def routes(context: PagesContext) -> flask.Blueprint:
@@ -113,8 +113,8 @@ def routes(context: PagesContext) -> flask.Blueprint:
         return sorted(page.data, key=lambda message: message.id, reverse=True)
 
     def _mail(number: int) -> notifications.MailText:
-        wanted = notifications.GetMail(id=number, test=only_tests(context.settings))
-        mail: notifications.MailText = context.bus.call(notifications.GET, wanted)
+        query = notifications.GetMail(id=number, test=only_tests(context.settings))
+        mail: notifications.MailText = context.bus.call(notifications.GET, query)
         return mail
 
     return blueprint
@@ -125,14 +125,14 @@ def provider_codes(var_dir: Path | None) -> list[dict[str, str]]:
     path = var_dir / "mail" / _PROVIDER_MAILBOX if var_dir is not None else None
     if path is None or not path.exists():
         return []
-    found = []
+    codes = []
     for line in path.read_text(errors="replace").splitlines()[-_PER_PAGE:]:
         try:
             content = json.loads(line)
         except ValueError:  # half of a line, which is being written
             continue
-        found.append({key: str(content.get(key, "")) for key in ("to", "text", "at")})
-    return found[::-1]
+        codes.append({key: str(content.get(key, "")) for key in ("to", "text", "at")})
+    return codes[::-1]
 
 
 def parted(text: str) -> list[tuple[str, bool]]:

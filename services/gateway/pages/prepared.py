@@ -98,14 +98,14 @@ def _shown(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
         rows.check_open(row, now())
         command = holders.prepared.command(row).model_copy(update={"actor": actor})
         with acting_for(f"user/{actor.user_id}"):
-            found: rpc.PreparedSubmission = context.bus.call(rpc.PREPARE, command)
-            if found.digest != row.digest:
+            outcome: rpc.PreparedSubmission = context.bus.call(rpc.PREPARE, command)
+            if outcome.digest != row.digest:
                 raise rows.ended(rows.CHANGED)
-            if found.filled is None:
-                return _render("refused", problem=_would_be_refused(found)), 409
+            if outcome.filled is None:
+                return _render("refused", problem=_would_be_refused(outcome)), 409
             if rows.state(row, now()) is rows.State.WAITING:  # what is confirmed is sent, whatever becomes of the key
                 holders.prepared.check_preparer(row)
-            drawn = picture(context.bus.call, context.blobs, found.filled, found.tried.fields, 1)
+            drawn = picture(context.bus.call, context.blobs, outcome.filled, outcome.tried.fields, 1)
     except ServiceError as error:
         return _refused(error)
     return _render(
@@ -113,12 +113,12 @@ def _shown(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
         agent=row.agent,
         key_id=row.key_id,
         command=command,
-        found=found,
-        copies=[(_COPIES[kind], told) for kind, told in found.copies.items()],
+        found=outcome,
+        copies=[(_COPIES[kind], addressees) for kind, addressees in outcome.copies.items()],
         values=_values(command),
-        variables=[(name, _said(value)) for name, value in command.variables.items()],
+        variables=[(name, _as_text(value)) for name, value in command.variables.items()],
         picture="data:image/png;base64," + base64.b64encode(drawn).decode(),
-        pages=sum(len(document.pages) for document in found.filled.documents),
+        pages=sum(len(document.pages) for document in outcome.filled.documents),
         proof=_proof(holders, row, key),
         until=row.expires_at,
         digest=row.digest,
@@ -126,23 +126,23 @@ def _shown(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
     )
 
 
-def _would_be_refused(found: rpc.PreparedSubmission) -> str:
+def _would_be_refused(outcome: rpc.PreparedSubmission) -> str:
     """Say why what was right when it was prepared is not any more."""
-    reason = found.tried.problems[0]["reason"] if found.tried.problems else ""
-    said = refusals.in_language(reason, for_reader(refusals.SECTION)) or reason
-    return for_reader(SECTION)("refused.now", reason=said)
+    reason = outcome.tried.problems[0]["reason"] if outcome.tried.problems else ""
+    translated = refusals.in_language(reason, for_reader(refusals.SECTION)) or reason
+    return for_reader(SECTION)("refused.now", reason=translated)
 
 
 def _values(command: rpc.CreateSubmission) -> list[tuple[str, str, str]]:
     """List what is filled in already: role, field, value."""
     return [
-        (submitter.role or for_reader(SECTION)("person", number=number), str(name), _said(value))
+        (submitter.role or for_reader(SECTION)("person", number=number), str(name), _as_text(value))
         for number, submitter in enumerate(command.submitters, start=1)
         for name, value in submitter.values.items()
     ]
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a value in full: what is not shown is not confirmed."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -162,8 +162,8 @@ def _check(context: PagesContext, row: PreparedRow, actor: Actor, key: CallersKe
 
 
 def _proof(holders: Holders, row: PreparedRow, key: CallersKey) -> str:
-    said = orjson.dumps({"key": key.hash, "until": (now() + SHOWN).timestamp(), "digest": row.digest})
-    return base64.urlsafe_b64encode(holders.prepared.keys.seal_answer(said, _bound_to(row))).decode()
+    content = orjson.dumps({"key": key.hash, "until": (now() + SHOWN).timestamp(), "digest": row.digest})
+    return base64.urlsafe_b64encode(holders.prepared.keys.seal_answer(content, _bound_to(row))).decode()
 
 
 def _proved(context: PagesContext, row: PreparedRow, ip: str | None) -> Actor:
@@ -172,12 +172,12 @@ def _proved(context: PagesContext, row: PreparedRow, ip: str | None) -> Actor:
     over = ServiceError("forbidden", "This page was opened too long ago: open the link again.")
     try:
         sealed = base64.urlsafe_b64decode(flask.request.form.get("proof", "").encode())
-        said: dict[str, Any] = orjson.loads(holders.prepared.keys.open_answer(sealed, _bound_to(row)))
+        content: dict[str, Any] = orjson.loads(holders.prepared.keys.open_answer(sealed, _bound_to(row)))
     except (ValueError, ServiceError):
         raise over from None
-    if said["until"] <= now().timestamp() or said["digest"] != row.digest:
+    if content["until"] <= now().timestamp() or content["digest"] != row.digest:
         raise over
-    actor, key = holders.caller_again(said["key"], ip)
+    actor, key = holders.caller_again(content["key"], ip)
     _check(context, row, actor, key)
     return actor
 

@@ -81,16 +81,20 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("")
     def page(slug: str) -> flask.Response:
-        return _page(context, slug, trusted, said=_said(flask.request.args.get("done")))
+        return _page(context, slug, trusted, message=_message_of_act(flask.request.args.get("done")))
 
     @blueprint.get("/files/<int:number>")
     def file(slug: str, number: int) -> flask.Response:
-        found = _progress(context, slug, trusted)
-        if not 1 <= number <= len(found.files):
+        progress = _progress(context, slug, trusted)
+        if not 1 <= number <= len(progress.files):
             raise not_found("File")
-        wanted = found.files[number - 1]
-        named = for_reader("trail")("file_title", name=wanted.name) if wanted.kind == "audit_trail" else wanted.name
-        return file_headers(stored_file(context.blobs, wanted.file.key, wanted.file.media_type, f"{named}.pdf"))
+        file_shown = progress.files[number - 1]
+        title = (
+            for_reader("trail")("file_title", name=file_shown.name)
+            if file_shown.kind == "audit_trail"
+            else file_shown.name
+        )
+        return file_headers(stored_file(context.blobs, file_shown.file.key, file_shown.file.media_type, f"{title}.pdf"))
 
 
 def _proving(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
@@ -98,9 +102,9 @@ def _proving(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.post("/code/send")
     def send(slug: str) -> flask.Response:
-        body, asked = _body(), _asked()
-        email = page_bodies.text(body, "email", limit=EMAIL_LENGTH).strip() or (asked[0] if asked else "")
-        browser = asked[1] if asked and asked[0] == email else secrets.token_urlsafe(16)
+        body, code_request = _body(), _code_request()
+        email = page_bodies.text(body, "email", limit=EMAIL_LENGTH).strip() or (code_request[0] if code_request else "")
+        browser = code_request[1] if code_request and code_request[0] == email else secrets.token_urlsafe(16)
         command = rpc.SendProgressCode(
             **_visitor(context, slug, trusted, email),
             request_id=page_bodies.request_id(body),
@@ -120,13 +124,13 @@ def _proving(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.post("/code")
     def check(slug: str) -> flask.Response:
-        body, asked = _body(), _asked()
-        if asked is None:
+        body, code_request = _body(), _code_request()
+        if code_request is None:
             return _back(context, slug)
         command = rpc.CheckProgressCode(
-            **_visitor(context, slug, trusted, asked[0]),
+            **_visitor(context, slug, trusted, code_request[0]),
             request_id=page_bodies.request_id(body),
-            browser=asked[1],
+            browser=code_request[1],
             code=page_bodies.text(body, "code", limit=CODE_LENGTH),
         )
         try:
@@ -137,7 +141,7 @@ def _proving(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
                 raise
             return _page(context, slug, trusted, status=refused.status, problem=problem)
         answer = _back(context, slug)
-        _keep(answer, context, slug, READER, [asked[0], passed.proof], passed.expires_at - clock.now())
+        _keep(answer, context, slug, READER, [code_request[0], passed.proof], passed.expires_at - clock.now())
         _forget(answer, context, slug, ASKED)
         return answer
 
@@ -157,10 +161,12 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         try:
             context.bus.call(rpc.SEND_AGAIN, command)
         except ServiceError as refused:
-            said = {"rate_limited": "progress.again_too_soon", "conflict": "progress.again_not"}.get(refused.code)
-            if said is None:
+            message_key = {"rate_limited": "progress.again_too_soon", "conflict": "progress.again_not"}.get(
+                refused.code
+            )
+            if message_key is None:
                 raise
-            return _page(context, slug, trusted, status=refused.status, problem=for_reader()(said))
+            return _page(context, slug, trusted, status=refused.status, problem=for_reader()(message_key))
         return _back(context, slug, "?done=again")
 
     @blueprint.post("/leave")
@@ -178,20 +184,20 @@ def _page(
     *,
     status: int = 200,
     problem: str = "",
-    said: str = "",
+    message: str = "",
     typed: str = "",
 ) -> flask.Response:
-    found, asked, reading = _progress(context, slug, trusted), _asked(), _reader()
+    progress, code_request, reading = _progress(context, slug, trusted), _code_request(), _reader()
     page = flask.render_template(
         "submission.html",
-        page=found,
-        state=_STATES.get(found.state, "submission.pending"),
-        icon=_ICONS.get(found.state, "waiting"),
+        page=progress,
+        state=_STATES.get(progress.state, "submission.pending"),
+        icon=_ICONS.get(progress.state, "waiting"),
         address=reading.email if reading else "",
-        asked=asked[0] if asked and not typed else "",
+        asked=code_request[0] if code_request and not typed else "",
         typed=typed,
         problem=problem,
-        said=said,
+        said=message,
         request_id=str(uuid.uuid4()),
         token=_token(context, slug, reading),
         history=for_reader("trail"),
@@ -207,8 +213,8 @@ def _progress(context: PagesContext, slug: str, trusted: list[Network]) -> rpc.P
         if reading
         else visit(checked(slug, "Submission"), trusted)
     )
-    found: rpc.Progress = context.bus.call(rpc.PROGRESS, rpc.ProgressVisit(**visitor))
-    return found
+    progress: rpc.Progress = context.bus.call(rpc.PROGRESS, rpc.ProgressVisit(**visitor))
+    return progress
 
 
 def _visitor(
@@ -232,7 +238,7 @@ def _back(context: PagesContext, slug: str, query: str = "") -> flask.Response:
     return answer
 
 
-def _said(done: str | None) -> str:
+def _message_of_act(done: str | None) -> str:
     return for_reader()("progress.sent_again") if done == "again" else ""
 
 
@@ -261,38 +267,38 @@ def _token(context: PagesContext, slug: str, reading: Reading | None) -> str:
 def _tokens(context: PagesContext, slug: str, reading: Reading) -> list[str]:
     """Return all that are accepted, the one that is shown now first."""
     secrets = each(context.settings.link_secret.get_secret_value())
-    return [mac(one, "page-form", slug, reading.email, reading.proof).hex()[:_TOKEN_LENGTH] for one in secrets]
+    return [mac(secret, "page-form", slug, reading.email, reading.proof).hex()[:_TOKEN_LENGTH] for secret in secrets]
 
 
 def _must_be_ours(context: PagesContext, slug: str, body: dict[str, Any], reading: Reading | None) -> None:
     token = page_bodies.text(body, "token", limit=_TOKEN_LENGTH)
     right = _tokens(context, slug, reading) if reading is not None else []
-    if not any(hmac.compare_digest(token.encode(), one.encode()) for one in right):
+    if not any(hmac.compare_digest(token.encode(), accepted.encode()) for accepted in right):
         raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.")
 
 
-def _asked() -> tuple[str, str] | None:
+def _code_request() -> tuple[str, str] | None:
     """Return whose code this browser has asked for, and what the browser was given then."""
-    kept = _kept(ASKED)
-    return (kept[0], kept[1]) if kept else None
+    texts = _texts_of_cookie(ASKED)
+    return (texts[0], texts[1]) if texts else None
 
 
 def _reader() -> Reading | None:
-    kept = _kept(READER)
-    return Reading(kept[0], kept[1]) if kept else None
+    texts = _texts_of_cookie(READER)
+    return Reading(texts[0], texts[1]) if texts else None
 
 
-def _kept(cookie: str) -> list[str] | None:
+def _texts_of_cookie(cookie: str) -> list[str] | None:
     """The two texts of a cookie; None where a browser has none, or one that is not ours."""
     raw = flask.request.cookies.get(cookie, "")
     if not raw.isascii() or not 0 < len(raw) <= 4 * (EMAIL_LENGTH + PROOF_LENGTH):
         return None
     try:
-        kept = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
+        content = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
     except ValueError:
         return None
-    texts = isinstance(kept, list) and len(kept) == 2 and all(isinstance(one, str) for one in kept)
-    return kept if texts and len(kept[0]) <= EMAIL_LENGTH and len(kept[1]) <= PROOF_LENGTH else None
+    is_two_texts = isinstance(content, list) and len(content) == 2 and all(isinstance(text, str) for text in content)
+    return content if is_two_texts and len(content[0]) <= EMAIL_LENGTH and len(content[1]) <= PROOF_LENGTH else None
 
 
 def _keep(

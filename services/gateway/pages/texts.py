@@ -34,7 +34,9 @@ def speak_to(party_language: str | None) -> Section:
 
 def offered() -> list[tuple[str, str]]:
     """Return the languages that a reader can choose from: the tag and the name of each, which is said in itself."""
-    return sorted(((tag, name_of(tag)) for tag in choosing.languages()), key=lambda one: one[1].casefold())
+    return sorted(
+        ((tag, name_of(tag)) for tag in choosing.languages()), key=lambda tag_and_name: tag_and_name[1].casefold()
+    )
 
 
 def statement_of(words: str) -> dict[str, Any] | None:

@@ -113,8 +113,8 @@ def kind_of(recognised: rendering.Recognised) -> str:
         return "changed"
     if our_seals:
         return "extended" if all(signature.integrity == "valid" for signature in our_seals) else "unknown"
-    named = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
-    return named.get(verification.checksum_status, "unknown")
+    kind_by_status = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
+    return kind_by_status.get(verification.checksum_status, "unknown")
 
 
 def verdict_of(signature: rendering.VerifiedSignature) -> str:
@@ -191,7 +191,11 @@ def _page(
         "verify.html",
         checked=checked,
         receipt=receipt,
-        test_mode=any(found.test for found in (checked.sealed if checked else None, receipt) if found is not None),
+        test_mode=any(
+            of_test_mode.test
+            for of_test_mode in (checked.sealed if checked else None, receipt)
+            if of_test_mode is not None
+        ),
         typed=typed,
         problem=problem,
         about=about,
@@ -226,6 +230,6 @@ def _refused(context: PagesContext, error: ServiceError, about: str, typed: str 
 
 def _visitor(trusted: list[Network]) -> str:
     """Return the visitor who is counted: an address, of IPv6 the network that one household has."""
-    own = address(trusted) or ""
-    parsed = ip_address(own) if own else None
-    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else own
+    client_address = address(trusted) or ""
+    parsed = ip_address(client_address) if client_address else None
+    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else client_address

@@ -26,7 +26,7 @@ def unsent(prepared: Prepared, email: str, *, test: bool) -> list[dict[str, Any]
             "created_at": iso(row.created_at),
             "expires_at": iso(row.expires_at),
             "mentioned_in": mentioned,
-            "parties": [one for one in content["submitters"] if mailbox(one.get("email")) == mailbox(email)],
+            "parties": [party for party in content["submitters"] if mailbox(party.get("email")) == mailbox(email)],
         }
         for row, content, mentioned in _naming(prepared, email, test=test)
     ]

@@ -29,14 +29,14 @@ def picture(
 ) -> bytes:
     """Draw ``page``, from 1 and counted through all documents, as a PNG, with what is filled in and frames around the
     ``fields`` that are not; nothing is kept. Raises ServiceError("invalid") where there are not so many."""
-    found = page_of_all(filled.documents, page)
-    if found is None:
+    document_and_number = page_of_all(filled.documents, page)
+    if document_and_number is None:
         count = sum(len(document.pages) for document in filled.documents)
         raise invalid(f"page must be from 1 to {count}", "page", f"must be from 1 to {count}")
-    document, number = found
+    document, number = document_and_number
     parties = list(dict.fromkeys(field.submitter_uuid for field in fields))
-    given = {entry.field.uuid for entry in filled.values}
-    placed = boxes.field_boxes(fields, parties, document.uuid, filled.documents[0].uuid, given)
+    filled_fields = {entry.field.uuid for entry in filled.values}
+    placed = boxes.field_boxes(fields, parties, document.uuid, filled.documents[0].uuid, filled_fields)
     order = rendering.FillCopy(**{**dict(filled), "mark": _MARK}, document=document.uuid)
     copy = call(rendering.FILL_COPY, order)
     try:

@@ -161,17 +161,17 @@ def state(row: PreparedRow, now: datetime) -> State:
 
 def every(session: Session) -> list[PreparedRow]:
     """Return all that is kept, the latest first."""
-    found = list(session.scalars(sa.select(PreparedRow).order_by(PreparedRow.created_at.desc(), PreparedRow.id)))
+    all_rows = list(session.scalars(sa.select(PreparedRow).order_by(PreparedRow.created_at.desc(), PreparedRow.id)))
     session.expunge_all()
-    return found
+    return all_rows
 
 
 def confirmed_unsent(session: Session, before: datetime) -> list[str]:
     """Return those that were confirmed until then, and of which it is not known that they were sent."""
-    found = sa.select(PreparedRow.id).where(
+    ids = sa.select(PreparedRow.id).where(
         PreparedRow.submission_id.is_(None), PreparedRow.ended.is_(None), PreparedRow.confirmed_at <= before
     )
-    return list(session.scalars(found))
+    return list(session.scalars(ids))
 
 
 def forget(session: Session, before: datetime) -> int:

@@ -90,8 +90,8 @@ class Prepared:
         sealed = self.keys.seal_answer(sender.model_dump_json().encode(), row.request_id)
         claimed = None
         while claimed is None:  # again where the key was changed between the two
-            found = self.database.read(rows.find, row.id)
-            checked = self.check_preparer(found) if rows.state(found, now()) is rows.State.WAITING else None
+            fresh_row = self.database.read(rows.find, row.id)
+            checked = self.check_preparer(fresh_row) if rows.state(fresh_row, now()) is rows.State.WAITING else None
             claimed = self.database.write(rows.claim, row.id, sealed, now(), checked)
         return self._sent(claimed)
 
@@ -114,17 +114,17 @@ class Prepared:
         nobody that it names."""
         command = self.command(row)
         nobody = {"request_id": row.request_id, "account": Account(), "submitters": []}
-        kept = rpc.CreateSubmission(actor=command.actor, template_id=command.template_id, **nobody)
-        return self.keys.seal_answer(kept.model_dump_json().encode(), row.request_id)
+        remaining = rpc.CreateSubmission(actor=command.actor, template_id=command.template_id, **nobody)
+        return self.keys.seal_answer(remaining.model_dump_json().encode(), row.request_id)
 
     def resume(self, left_behind: timedelta = LEFT_BEHIND) -> None:
         """Send what was confirmed so long ago, in a process that did not live to send it."""
-        for one in self.database.read(rows.confirmed_unsent, now() - left_behind):
+        for prepared_id in self.database.read(rows.confirmed_unsent, now() - left_behind):
             try:
-                if (claimed := self.database.write(rows.claim, one, b"", now())) is not None:
+                if (claimed := self.database.write(rows.claim, prepared_id, b"", now())) is not None:
                     self._sent(claimed)
             except ServiceError as error:
-                log.warning("prepared.not_sent", id=one[:8], reason=error.message)
+                log.warning("prepared.not_sent", id=prepared_id[:8], reason=error.message)
 
     def forget(self) -> None:
         """Remove what is over."""
@@ -138,16 +138,16 @@ class Prepared:
         actor = Actor.model_validate_json(self.keys.open_answer(row.sender, row.request_id))
         command = self.command(row).model_copy(update={"actor": actor})
         try:
-            made = self.call(rpc.CREATE, command)
+            submission = self.call(rpc.CREATE, command)
         except ServiceError as error:
             if error.code == "conflict":
                 self.database.write(rows.end, row.id, rows.CHANGED, self.remainder(row), now())
             elif error.code not in _OUTCOME_UNKNOWN:
                 self.database.write(rows.release, row.id)
             raise
-        self.database.write(rows.finish, row.id, made.id, self.remainder(row))
-        log.info("prepared.sent", submission_id=made.id, user_id=actor.user_id, key_id=actor.key_id)
-        return int(made.id)
+        self.database.write(rows.finish, row.id, submission.id, self.remainder(row))
+        log.info("prepared.sent", submission_id=submission.id, user_id=actor.user_id, key_id=actor.key_id)
+        return int(submission.id)
 
 
 def row_id(token: str) -> str:

@@ -126,16 +126,16 @@ def parts(document: Document, body: Body) -> list[tuple[str, Any, str]]:
     """Return the parts of a form that must be sent or have an example: name, example, and the name of the file or ""."""
     schema = resolved(document, body.schema)
     example = body.example or {}
-    found = []
+    parts_found = []
     for name, key in schema["properties"].items():
         is_file = key.get("format") == "binary"
         if name not in example and name not in schema.get("required", ()):
             continue
         if is_file:
-            found.append((name, example.get(name), f"{name}.csv" if name in example else _FILE_NAME))
+            parts_found.append((name, example.get(name), f"{name}.csv" if name in example else _FILE_NAME))
         else:
-            found.append((name, example.get(name, key.get("example", name.upper())), ""))
-    return found
+            parts_found.append((name, example.get(name, key.get("example", name.upper())), ""))
+    return parts_found
 
 
 def slug(text: str) -> str:

@@ -38,7 +38,7 @@ def address_of(operation: specification.Operation) -> str:
 def files(settings: Settings) -> dict[str, File]:
     """Return what is served at each of the paths, for this installation's limits and address."""
     document = guides.linked(specification.published(settings), settings.base_url)
-    found = {
+    file_by_path = {
         "/reference/style.css": File(_STYLE.read_bytes(), b"text/css; charset=utf-8"),
         "/llms.txt": File(
             markdown.llms(document, settings.base_url, guides.guides().values()).encode(), b"text/plain; charset=utf-8"
@@ -46,17 +46,17 @@ def files(settings: Settings) -> dict[str, File]:
     }
     for name, source in markdown.pages(document, f"{settings.base_url}/api").items():
         address = f"/reference/{name}" if name else "/reference"
-        found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
-        found[address] = File(_page(document, name, source).encode(), _HTML)
+        file_by_path[f"{address}.md"] = File(source.encode(), _MARKDOWN)
+        file_by_path[address] = File(_page(document, name, source).encode(), _HTML)
     if guides.names():
-        found |= _guides(document)
-    return found
+        file_by_path |= _guides(document)
+    return file_by_path
 
 
 def _guides(document: Document) -> dict[str, File]:
     """Return what is served below ``/guides``."""
     sources = {"": guides.index(), **{guide.name: guide.source for guide in guides.guides().values()}}
-    found = {}
+    file_by_path = {}
     for name, source in sources.items():
         address = f"/guides/{name}" if name else "/guides"
         entries = [layout.Entry("All guides", "../guides" if name else "guides", not name, [])]
@@ -73,9 +73,9 @@ def _guides(document: Document) -> dict[str, File]:
             entries=entries,
             guide=True,
         )
-        found[address] = File(page.encode(), _HTML)
-        found[f"{address}.md"] = File(source.encode(), _MARKDOWN)
-    return found
+        file_by_path[address] = File(page.encode(), _HTML)
+        file_by_path[f"{address}.md"] = File(source.encode(), _MARKDOWN)
+    return file_by_path
 
 
 def _page(document: Document, name: str, source: str) -> str:

@@ -43,12 +43,12 @@ def names() -> dict[str, str]:
 @cache
 def guides() -> dict[str, Guide]:
     """Return the guides by their names, in the order of the list. It reads all of them: who starts asks for ``names``."""
-    found = {}
+    guide_by_name = {}
     for name, summary in names().items():
         text = (_folder() / f"{name}.md").read_text(encoding="utf-8")
         source = "".join(_outside_code(_COMMENT.sub("", text), lambda part: _LINK.sub(_served(names()), part)))
-        found[name] = Guide(name, text.partition("\n")[0].removeprefix("# "), summary, source)
-    return found
+        guide_by_name[name] = Guide(name, text.partition("\n")[0].removeprefix("# "), summary, source)
+    return guide_by_name
 
 
 def linked(node: Any, base_url: str) -> Any:
@@ -87,20 +87,20 @@ def _outside_code(text: str, change: Callable[[str], str]) -> Iterator[str]:
         yield part if number % 2 else change(part)
 
 
-def _served(there: Collection[str]) -> Callable[[re.Match[str]], str]:
-    def link(found: re.Match[str]) -> str:
-        picture, words, target = found.groups()
+def _served(served_names: Collection[str]) -> Callable[[re.Match[str]], str]:
+    def link(match: re.Match[str]) -> str:
+        picture, words, target = match.groups()
         path = target.partition("#")[0]
         elsewhere = target.startswith(("/", "http:", "https:", "#"))
-        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in there)):
-            return found[0]
+        if not picture and (elsewhere or (path.endswith(".md") and path.removesuffix(".md") in served_names)):
+            return match[0]
         return words
 
     return link
 
 
 def _mentions(text: str, base_url: str) -> str:
-    def link(found: re.Match[str]) -> str:
-        return f"[{found[0].strip('`')}]({base_url}/guides/{found[1]})" if found[1] in names() else found[0]
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0].strip('`')}]({base_url}/guides/{match[1]})" if match[1] in names() else match[0]
 
     return _MENTION.sub(link, text)

@@ -55,16 +55,16 @@ def headings(source: str) -> list[tuple[str, str]]:
     """Return the headings of a page's sections with their anchors."""
     tokens = _MARKDOWN.parse(source)
     seen: Counter[str] = Counter()
-    found = []
+    headings_found = []
     for opening, inline in itertools.pairwise(tokens):
         if opening.type == "heading_open":
-            words, anchor = _named(inline, seen)
+            words, anchor = _words_and_anchor(inline, seen)
             if opening.tag == "h2":
-                found.append((words, anchor))
-    return found
+                headings_found.append((words, anchor))
+    return headings_found
 
 
-def _named(inline: Token, seen: Counter[str]) -> tuple[str, str]:
+def _words_and_anchor(inline: Token, seen: Counter[str]) -> tuple[str, str]:
     """Return the words of a heading, and the anchor that GitHub gives it after those that were ``seen``."""
     words = "".join(child.content for child in inline.children or [] if child.type in ("text", "code_inline"))
     name = slug(words)
@@ -82,7 +82,7 @@ def _entry(entry: Entry) -> str:
 
 def _heading(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     """A heading with the anchor that GitHub gives it."""
-    _, anchor = _named(tokens[index + 1], env["seen"])
+    _, anchor = _words_and_anchor(tokens[index + 1], env["seen"])
     tag = tokens[index].tag
     if tag == "h2" and env["samples"] is not None:
         env["samples"] += 1

@@ -22,10 +22,12 @@ _MODES = {"live": "not for test keys", "test": "for test keys only"}
 def pages(document: Document, api: str) -> dict[str, str]:
     """Return the Markdown of each page by its name. ``api`` is the address of the API, with which samples begin."""
     every = list(calls(document))
-    found = {INDEX: _index(document, every, api)}
+    source_by_page = {INDEX: _index(document, every, api)}
     for tag in document["tags"]:
-        found[slug(tag["name"])] = _page(document, tag, [call for call in every if call.tag == tag["name"]], api)
-    return found
+        source_by_page[slug(tag["name"])] = _page(
+            document, tag, [call for call in every if call.tag == tag["name"]], api
+        )
+    return source_by_page
 
 
 def llms(document: Document, base_url: str, guides: Collection[Guide] = ()) -> str:
@@ -40,8 +42,8 @@ def llms(document: Document, base_url: str, guides: Collection[Guide] = ()) -> s
     index = f"- [All calls]({base_url}/reference.md): every call with a link to its page."
     lines += ["## API", "\n".join([index, *tags])]
     if guides:
-        told = [f"- [{guide.title}]({base_url}/guides/{guide.name}.md): {guide.summary}." for guide in guides]
-        lines += ["## Guides", "\n".join(told)]
+        guide_lines = [f"- [{guide.title}]({base_url}/guides/{guide.name}.md): {guide.summary}." for guide in guides]
+        lines += ["## Guides", "\n".join(guide_lines)]
     lines += [
         "## Optional",
         f"- [OpenAPI 3.0]({base_url}/openapi.json): the same for programs that make clients of it.",
@@ -57,14 +59,14 @@ def title(document: Document) -> str:
 
 def operations(document: Document) -> Mapping[str, list[Call]]:
     """Return the calls by the names of the pages that tell of them."""
-    found: dict[str, list[Call]] = {slug(tag["name"]): [] for tag in document["tags"]}
+    calls_by_page: dict[str, list[Call]] = {slug(tag["name"]): [] for tag in document["tags"]}
     for call in calls(document):
-        found[slug(call.tag)].append(call)
-    return found
+        calls_by_page[slug(call.tag)].append(call)
+    return calls_by_page
 
 
 def _index(document: Document, every: list[Call], api: str) -> str:
-    said = [
+    blocks = [
         f"# {title(document)}",
         document["info"]["description"].strip(),
         f"The address of the API is `{api}`. The samples take the API key from the environment variable `{samples.KEY}`.",
@@ -76,36 +78,38 @@ def _index(document: Document, every: list[Call], api: str) -> str:
     ]
     for tag in document["tags"]:
         page = f"reference/{slug(tag['name'])}.md"
-        said += [f"## {tag['name']}", f"{tag['description']} [Read more]({page})"]
-        said.append(_overview([call for call in every if call.tag == tag["name"]], page))
-    said += _headers(every)
-    return "\n\n".join(said) + "\n"
+        blocks += [f"## {tag['name']}", f"{tag['description']} [Read more]({page})"]
+        blocks.append(_overview([call for call in every if call.tag == tag["name"]], page))
+    blocks += _headers(every)
+    return "\n\n".join(blocks) + "\n"
 
 
 def _headers(every: list[Call]) -> Iterator[str]:
     yield "## Headers"
     yield "Calls name those of these that they take."
-    headers = {one.name: one for call in every for one in call.parameters if one.place == "header"}
+    headers = {
+        parameter.name: parameter for call in every for parameter in call.parameters if parameter.place == "header"
+    }
     for name, header in headers.items():
         yield f"### {name}"
         yield header.description
 
 
 def _page(document: Document, tag: Document, of_tag: list[Call], api: str) -> str:
-    said = [f"# {tag['name']}", tag["description"].strip()]
-    said.append(f"Part of [the reference of the {title(document)}]({_INDEX_FROM_PAGES}).")
-    said.append(_overview(of_tag, ""))
+    blocks = [f"# {tag['name']}", tag["description"].strip()]
+    blocks.append(f"Part of [the reference of the {title(document)}]({_INDEX_FROM_PAGES}).")
+    blocks.append(_overview(of_tag, ""))
     for call in of_tag:
-        said += _operation(document, call, api)
+        blocks += _operation(document, call, api)
     used = [schema for call in of_tag for schema in _schemas(document, call)]
-    if names := schemas.named(document, used):
-        said.append("## Schemas")
-        said += [schemas.section(document, name) for name in names]
-    return "\n\n".join(said) + "\n"
+    if names := schemas.named_schemas(document, used):
+        blocks.append("## Schemas")
+        blocks += [schemas.section(document, name) for name in names]
+    return "\n\n".join(blocks) + "\n"
 
 
-def _overview(several: list[Call], page: str) -> str:
-    rows = ((f"`{call.method} {call.path}`", f"[{call.summary}]({page}#{slug(call.summary)})") for call in several)
+def _overview(listed_calls: list[Call], page: str) -> str:
+    rows = ((f"`{call.method} {call.path}`", f"[{call.summary}]({page}#{slug(call.summary)})") for call in listed_calls)
     return schemas.table(("Call", "What it does"), rows)
 
 
@@ -116,7 +120,7 @@ def _operation(document: Document, call: Call, api: str) -> Iterator[str]:
         yield _deprecated(call.deprecated)
     if call.description:
         yield call.description
-    yield f"**Who may call it:** {_callers(call)} [Try it]({_tried(call)})"
+    yield f"**Who may call it:** {_callers(call)} [Try it]({_try_it_link(call)})"
     if call.parameters:
         yield "### Parameters"
         yield schemas.parameters(document, call, _INDEX_FROM_PAGES)
@@ -143,13 +147,13 @@ def _answer_row(document: Document, answer: Answer) -> tuple[str, str, str]:
 def _callers(call: Call) -> str:
     if not call.needs_key:
         return "anybody, without a key."
-    said = [f"users with the role {_either(call.roles)}" if call.roles else "every user"]
-    said.append("with any key" if call.scope == "any" else f"with a key of the scope `{call.scope}`")
+    conditions = [f"users with the role {_either(call.roles)}" if call.roles else "every user"]
+    conditions.append("with any key" if call.scope == "any" else f"with a key of the scope `{call.scope}`")
     if call.mode:
-        said.append(_MODES[call.mode])
+        conditions.append(_MODES[call.mode])
     if not call.by_folder and call.scope not in OF_THE_ACCOUNT:  # which no key of folders has
-        said.append("not for keys that are limited to folders")
-    return ", ".join(said) + "."
+        conditions.append("not for keys that are limited to folders")
+    return ", ".join(conditions) + "."
 
 
 def _deprecated(days: Document) -> str:
@@ -162,15 +166,15 @@ def _either(roles: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _tried(call: Call) -> str:
+def _try_it_link(call: Call) -> str:
     """Return the address of the call in Swagger UI."""
     return f"../docs#/{call.tag.replace(' ', '%20')}/{call.id}"
 
 
 def _body(document: Document, body: Body) -> str:
     need = "required" if body.required else "may be left out"
-    if own := schemas.told(document, body.schema):
-        return f"`{body.media_type}`, {need}.\n\n{own}"
+    if text := schemas.object_text(document, body.schema):
+        return f"`{body.media_type}`, {need}.\n\n{text}"
     return f"`{body.media_type}`, {need}: {schemas.type_of(document, body.schema)}."
 
 

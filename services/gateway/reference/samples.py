@@ -56,24 +56,24 @@ def shell(document: Document, call: Call, base_url: str) -> str:
 
 def python(document: Document, call: Call, base_url: str) -> str:
     """Return the call for ``requests``."""
-    given = [f"{_quoted(base_url + call.example_path)},"]
+    arguments = [f"{_quoted(base_url + call.example_path)},"]
     if call.needs_key:
-        given.append(f'headers={{"X-Auth-Token": os.environ["{KEY}"]}},')
+        arguments.append(f'headers={{"X-Auth-Token": os.environ["{KEY}"]}},')
     body = call.body
     if body is not None and body.media_type == FORM:
         fields = [
             f"{_quoted(name)}: {_python_field(example)}" for name, example, file in parts(document, body) if not file
         ]
         files = [f'{_quoted(name)}: open({_quoted(file)}, "rb")' for name, _, file in parts(document, body) if file]
-        given += [f"data={{{', '.join(fields)}}},"] if fields else []
-        given += [f"files={{{', '.join(files)}}},"]
+        arguments += [f"data={{{', '.join(fields)}}},"] if fields else []
+        arguments += [f"files={{{', '.join(files)}}},"]
     elif body is not None:
-        given.append(f"json={_literal(_example(body), _PYTHON, 1)},")
-    modules = [name for name in ("json", "os") if any(f"{name}." in one for one in given)]
+        arguments.append(f"json={_literal(_example(body), _PYTHON, 1)},")
+    modules = [name for name in ("json", "os") if any(f"{name}." in argument for argument in arguments)]
     lines = ["\n".join(f"import {name}" for name in modules) + "\n"] if modules else []
     lines.append("import requests\n")
     lines.append(f"answer = requests.{call.method.lower()}(")
-    lines += [f"    {one}" for one in [*given, "timeout=60,"]]
+    lines += [f"    {argument}" for argument in [*arguments, "timeout=60,"]]
     lines += [")", "answer.raise_for_status()"]
     if call.saved_as:
         lines += [f'with open("{call.saved_as}", "wb") as file:', "    file.write(answer.content)"]
@@ -108,7 +108,9 @@ def javascript(document: Document, call: Call, base_url: str) -> str:
     lines = [f'import {{ {", ".join(used)} }} from "node:fs/promises";\n'] if used else []
     url = _quoted(base_url + call.example_path)
     lines += before
-    lines += [f"const answer = await fetch({url}, {{", *(f"  {one}," for one in options), "});"] if options else []
+    lines += (
+        [f"const answer = await fetch({url}, {{", *(f"  {option}," for option in options), "});"] if options else []
+    )
     lines += [] if options else [f"const answer = await fetch({url});"]
     lines.append("if (!answer.ok) throw new Error(await answer.text());")
     if call.saved_as:
@@ -148,7 +150,7 @@ def php(document: Document, call: Call, base_url: str) -> str:
     if not call.saved_as:
         options.append("'ignore_errors' => true")
     lines = ["<?php", *before, "$context = stream_context_create(['http' => ["]
-    lines += [f"    {one}," for one in options]
+    lines += [f"    {option}," for option in options]
     lines += ["]]);", f"$answer = file_get_contents({_php_text(base_url + call.example_path)}, false, $context);"]
     lines.append(f"file_put_contents('{call.saved_as}', $answer);" if call.saved_as else "echo $answer;")
     return "\n".join(lines)

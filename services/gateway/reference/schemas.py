@@ -24,13 +24,13 @@ def parameters(document: Document, call: Call, index: str) -> str:
         ("Name", "In", "Type", "Required", "Description"),
         (
             (
-                f"`{one.name}`",
-                one.place,
-                type_of(document, one.schema),
-                "yes" if one.required else "no",
-                _header_text(one, index) if one.place == "header" else _parameter_text(one),
+                f"`{parameter.name}`",
+                parameter.place,
+                type_of(document, parameter.schema),
+                "yes" if parameter.required else "no",
+                _header_text(parameter, index) if parameter.place == "header" else _parameter_text(parameter),
             )
-            for one in call.parameters
+            for parameter in call.parameters
         ),
     )
 
@@ -60,19 +60,22 @@ def keys(document: Document, schema: Document) -> str:
 def section(document: Document, name: str) -> str:
     """Return the section of a named schema, with its heading."""
     schema = document["components"]["schemas"][name]
-    own = told(document, schema) or f"{schema.get('description', '')}\n\nType: {type_of(document, schema)}.".strip()
-    return f"### {name}\n\n{own}"
+    text = (
+        object_text(document, schema)
+        or f"{schema.get('description', '')}\n\nType: {type_of(document, schema)}.".strip()
+    )
+    return f"### {name}\n\n{text}"
 
 
-def told(document: Document, schema: Document) -> str:
+def object_text(document: Document, schema: Document) -> str:
     """Return what there is to say of an object with keys of its own: "" of anything else."""
     schema = resolved(document, schema)
     if not (rows := keys(document, schema)):
         return ""
-    said = [schema.get("description", "").strip()]
+    paragraphs = [schema.get("description", "").strip()]
     if wrapper := schema.get("x-wrapper"):
-        said.append(f"The keys may also stand in an object under the key `{wrapper}`.")
-    return "\n\n".join(part for part in [*said, rows] if part)
+        paragraphs.append(f"The keys may also stand in an object under the key `{wrapper}`.")
+    return "\n\n".join(part for part in [*paragraphs, rows] if part)
 
 
 def below(document: Document, schema: Document) -> list[Document]:
@@ -89,16 +92,16 @@ def type_of(document: Document, schema: Document) -> str:
     return _listed(words) + _limits(document, schema)
 
 
-def named(document: Document, schemas: Iterable[Document | None]) -> list[str]:
+def named_schemas(document: Document, schemas: Iterable[Document | None]) -> list[str]:
     """Return the named schemas that have a section where these are told of, with those that they refer to in turn, by name."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [schema for schema in schemas if schema is not None]
     while waiting:
         for name in _references(waiting.pop()):
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 waiting.append(document["components"]["schemas"][name])
-    return sorted(name for name in found if _has_section(document["components"]["schemas"][name]))
+    return sorted(name for name in names if _has_section(document["components"]["schemas"][name]))
 
 
 def anchor(name: str) -> str:
@@ -119,13 +122,13 @@ def _choices(document: Document, schema: Document) -> list[str]:
             if _has_section(document["components"]["schemas"][name]):
                 return [f"[{name}](#{anchor(name)})"]
             return _choices(document, resolved(document, schema))
-        case {"allOf": [one]}:
-            return _choices(document, one)
+        case {"allOf": [single]}:
+            return _choices(document, single)
         case {"anyOf": several}:
-            found = [words for one in several for words in _choices(document, one)]
-            return [words for words in found if words != "null"] + ["null"] * ("null" in found)
+            alternatives = [words for alternative in several for words in _choices(document, alternative)]
+            return [words for words in alternatives if words != "null"] + ["null"] * ("null" in alternatives)
         case {"enum": several}:
-            return ["null" if one is None else f"`{one}`" for one in several]
+            return ["null" if value is None else f"`{value}`" for value in several]
         case {"type": "array", "items": items}:
             return [f"list of {_listed(_choices(document, items))}"]
         case {"type": "object", "additionalProperties": dict(values)}:
@@ -164,19 +167,19 @@ def _header_text(parameter: Parameter, index: str) -> str:
 
 
 def _parameter_text(parameter: Parameter) -> str:
-    said = [parameter.description]
+    sentences = [parameter.description]
     if "default" in parameter.schema:
-        said.append(f"`{_shown(parameter.schema['default'])}` when absent.")
+        sentences.append(f"`{_shown(parameter.schema['default'])}` when absent.")
     if parameter.example is not None:
-        said.append(f"For example `{_shown(parameter.example)}`.")
-    return " ".join(said)
+        sentences.append(f"For example `{_shown(parameter.example)}`.")
+    return " ".join(sentences)
 
 
 def _key_text(key: Document) -> str:
-    said = [key.get("description", "").strip()]
+    sentences = [key.get("description", "").strip()]
     if "example" in key and key["example"] is not None:
-        said.append(f"For example `{_shown(key['example'])}`.")
-    return " ".join(part for part in said if part)
+        sentences.append(f"For example `{_shown(key['example'])}`.")
+    return " ".join(part for part in sentences if part)
 
 
 def _shown(value: Any) -> str:

@@ -58,9 +58,9 @@ _TOP = str(Path(__file__).resolve().parents[3])
 class Busy(Exception):
     """No child became free in time; nothing was done. ``own``: it was the caller's own jobs that took all of their share."""
 
-    def __init__(self, message: str, *, own: bool) -> None:
+    def __init__(self, message: str, *, over_share: bool) -> None:
         super().__init__(message)
-        self.own = own
+        self.over_share = over_share
 
 
 class JobFailed(Exception):
@@ -200,7 +200,7 @@ class ChildPool:
         if turn is None:
             over_share = not self._turns.has_share_left(caller, name)
             NOT_BEGUN.labels("share" if over_share else "busy").inc()
-            raise Busy(f"no free child for {name} within {wait:g} s", own=over_share)
+            raise Busy(f"no free child for {name} within {wait:g} s", over_share=over_share)
         try:
             QUEUE_SECONDS.observe(time.monotonic() - began)
             child = self._take()

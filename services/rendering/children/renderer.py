@@ -110,9 +110,9 @@ class Renderer:
         request = messages.PrepareHtml(html, header, footer, size, name, self._limits, assets, today)
         return self._hostile(messages.PREPARE_HTML, request)
 
-    def detect_fields(self, data: bytes, taken: Sequence[Area]) -> messages.Detected:
-        """Return which fields a prepared PDF has places for that are not ``taken``."""
-        return self._hostile(messages.DETECT_FIELDS, messages.DetectFields(data, taken))
+    def detect_fields(self, data: bytes, occupied: Sequence[Area]) -> messages.Detected:
+        """Return which fields a prepared PDF has places for that are not ``occupied``."""
+        return self._hostile(messages.DETECT_FIELDS, messages.DetectFields(data, occupied))
 
     # --- sealing
 
@@ -372,7 +372,7 @@ def for_caller(task: str) -> Iterator[None]:
         log.error("job.failed", task=task, reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
         raise invalid("The file cannot be processed.") from failed
     except Busy as busy:
-        whose = "Too many of your documents" if busy.own else "Too many documents"
+        whose = "Too many of your documents" if busy.over_share else "Too many documents"
         raise ServiceError("unavailable", f"{whose} are being processed. Try again.") from busy
 
 

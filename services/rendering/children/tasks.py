@@ -206,8 +206,8 @@ def _doubt(signature: VerifiedSignature) -> Notice:
 
 @contextmanager
 def _trouble(prefix: str) -> Iterator[None]:
-    """What goes wrong with a stranger's file on the way is the file's fault, and is said in one sentence. The file's sender
-    knows nothing of the field that is tried."""
+    """Turn what goes wrong with a stranger's file on the way, which is the file's fault, into one sentence. The file's
+    sender knows nothing of the field that is tried."""
     try:
         yield
     except FieldRefused as error:
@@ -285,7 +285,7 @@ def fill_and_reserve(request: messages.FillAndReserve) -> messages.Filled:
         _material(place),
         certify=request.certify,
     )
-    return messages.Filled(reserved, [_told(entry) for entry in drawn], conformance)
+    return messages.Filled(reserved, [_value_drawn(entry) for entry in drawn], conformance)
 
 
 @messages.AUDIT_TRAIL.begun_by
@@ -369,7 +369,7 @@ def _material(place: Place) -> ValidationMaterial | None:
     return place.material if place.material.certificates or place.material else None
 
 
-def _told(drawn: fill.Drawn) -> messages.ValueDrawn:
+def _value_drawn(drawn: fill.Drawn) -> messages.ValueDrawn:
     return messages.ValueDrawn(drawn.field_uuid, drawn.page, drawn.rectangle, drawn.text, drawn.picture)
 
 
@@ -398,7 +398,7 @@ def fill_and_combine(request: messages.FillAndCombine) -> messages.FilledCombine
             if signatures := signature_fields.count(pdf):
                 warnings.append(f"File {number}: {merge.signatures_lost(signatures)}")
             values = fill.fill_into(pdf, document, order, attachments)
-            drawn += [replace(_told(entry), page=before + entry.page) for entry in values]
+            drawn += [replace(_value_drawn(entry), page=before + entry.page) for entry in values]
             before += len(pdf.pages)
             files.append(merge.save(pdf))
     combined, lost = merge.merge(files, order.name)

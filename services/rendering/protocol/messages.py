@@ -43,7 +43,7 @@ def _beside(data: Bytes, info: SerializationInfo) -> int:
     return len(parts) - 1
 
 
-def _taken(place: object, info: ValidationInfo) -> bytes:
+def _file_beside(place: object, info: ValidationInfo) -> bytes:
     """Take a file from beside the message. Raises ValueError when there is none at that place."""
     parts: Sequence[bytes] = info.context  # type: ignore[assignment]
     if type(place) is not int or not 0 <= place < len(parts):
@@ -51,7 +51,7 @@ def _taken(place: object, info: ValidationInfo) -> bytes:
     return parts[place]
 
 
-File = Annotated[bytes, PlainValidator(_taken), PlainSerializer(_beside, return_type=int)]
+File = Annotated[bytes, PlainValidator(_file_beside), PlainSerializer(_beside, return_type=int)]
 """Bytes that travel beside the message, uncopied."""
 
 

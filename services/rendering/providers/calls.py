@@ -19,7 +19,7 @@ _LONGEST_WAIT = 3600
 _SHORT_WAIT = timedelta(seconds=10)
 
 
-def called(url: str, call: Callable[[], Answer], *, buys: bool) -> Answer:
+def guarded_call(url: str, call: Callable[[], Answer], *, buys: bool) -> Answer:
     """Make a call to a provider of stamps, unless it is known to be away. Raises ProviderFailed; of a call that buys
     ``no_answer`` when nobody knows what came of it."""
     breaker = breaker_of(url)
@@ -66,8 +66,8 @@ def judge(answer: Answer, *, buys: bool, secrets: Sequence[str | None]) -> None:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         code = "no_answer" if buys else "unavailable"
         raise ProviderFailed(code, f"The provider answered {status}.", retryable=True)
-    said = without_secrets(answer.text[:_MOST_READ], secrets)
-    raise ProviderFailed("refused", f"The provider answered {status}: {said}".rstrip(": "), retryable=False)
+    shown_text = without_secrets(answer.text[:_MOST_READ], secrets)
+    raise ProviderFailed("refused", f"The provider answered {status}: {shown_text}".rstrip(": "), retryable=False)
 
 
 def _retry_after(answer: Answer) -> timedelta | None:

@@ -54,13 +54,13 @@ class Providers:
         they are not ones of any."""
         name = f"{return_url} {settings.model_dump_json()}"
         with self._lock:
-            provider = self._opened.pop(name, None) or self._made(settings, return_url)
+            provider = self._opened.pop(name, None) or self._provider_of(settings, return_url)
             self._opened[name] = provider
             while len(self._opened) > _MOST:
                 self._opened.popitem(last=False)
             return provider
 
-    def _made(self, settings: CertsignSettings, return_url: str | None) -> CertificateProvider:
+    def _provider_of(self, settings: CertsignSettings, return_url: str | None) -> CertificateProvider:
         if settings.provider == "worker":
             return WorkerProvider(settings, self._outbound, return_url)
         return CscProvider(settings, self._outbound, return_url)

@@ -145,13 +145,13 @@ class WorkerProvider:
         answer = self._ask("credential", body, _CredentialAnswer, _fresh_key(), hidden=hidden)
         if isinstance(answer, Pending):
             return answer
-        known = answer.credential
+        answered = answer.credential
         return Credential(
-            id=known.id,
-            chain=tuple(known.chain),
-            mechanisms=tuple(Mechanism(one.algorithm, one.hash) for one in known.mechanisms),
-            bound=known.bound,
-            most_at_once=known.most_at_once,
+            id=answered.id,
+            chain=tuple(answered.chain),
+            mechanisms=tuple(Mechanism(mechanism.algorithm, mechanism.hash) for mechanism in answered.mechanisms),
+            bound=answered.bound,
+            most_at_once=answered.most_at_once,
         )
 
     def authorize(
@@ -268,7 +268,7 @@ class WorkerProvider:
 def _to_sign(credential: Credential, hashes: Sequence[bytes], mechanism: Mechanism) -> dict[str, Any]:
     return {
         "credential_id": credential.id,
-        "hashes": [b64encode(one).decode() for one in hashes],
+        "hashes": [b64encode(digest).decode() for digest in hashes],
         "mechanism": {"algorithm": mechanism.algorithm, "hash": mechanism.hash},
     }
 

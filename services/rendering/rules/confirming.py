@@ -102,21 +102,21 @@ def meaning_of(code: str, *, retryable: bool, counts: bool, answered: bool) -> M
     what the person has typed, or has come back with. That is never tried again by itself."""
     if counts:
         return _WRONG if answered else _UNUSABLE
-    known = _MEANINGS.get(code)
-    if known is None:
-        known = _AWAY if retryable else _UNUSABLE
-    if answered and known.end is End.AGAIN:
-        return Meaning(known.problem, End.ASKED)
-    if known.end is End.AGAIN and not retryable:
-        return Meaning(known.problem, End.FAILED)
-    return known
+    meaning = _MEANINGS.get(code)
+    if meaning is None:
+        meaning = _AWAY if retryable else _UNUSABLE
+    if answered and meaning.end is End.AGAIN:
+        return Meaning(meaning.problem, End.ASKED)
+    if meaning.end is End.AGAIN and not retryable:
+        return Meaning(meaning.problem, End.FAILED)
+    return meaning
 
 
 def void_problem(code: str) -> ConfirmationProblem:
     """Tell what the person is told who is asked for another permission, because of a failure with this ``code``."""
-    known = _MEANINGS.get(code)
-    if known is not None and (known.end is End.ASKED or code == "too_slow"):
-        return known.problem
+    meaning = _MEANINGS.get(code)
+    if meaning is not None and (meaning.end is End.ASKED or code == "too_slow"):
+        return meaning.problem
     return ConfirmationProblem.NO_ANSWER
 
 

@@ -51,8 +51,8 @@ def unaccepted(
     """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed. ``signed``: what
     was signed at providers."""
     accepted = set(accepted_in(request.trail))
-    found = [*_all(request, confirmed, since), *_signed_otherwise(request, confirmed, signed)]
-    return [difference for difference in dict.fromkeys(found) if difference not in accepted]
+    differences = [*_all(request, confirmed, since), *_signed_otherwise(request, confirmed, signed)]
+    return [difference for difference in dict.fromkeys(differences) if difference not in accepted]
 
 
 def _signed_otherwise(
@@ -60,16 +60,19 @@ def _signed_otherwise(
 ) -> Iterator[str]:
     """Compare what was signed at a provider with what the completion confirms."""
     names = {party.id: _name(party) for party in request.parties}
-    for one in signed:
-        for known in confirmed:
-            statement = known.statement
-            if statement.submitter != one.submitter:
+    for signing in signed:
+        for confirmation in confirmed:
+            statement = confirmation.statement
+            if statement.submitter != signing.submitter:
                 continue
-            same = (statement.values, statement.documents) == (one.stated.get("values"), one.stated.get("documents"))
+            same = (statement.values, statement.documents) == (
+                signing.stated.get("values"),
+                signing.stated.get("documents"),
+            )
             if not same:
-                name = names.get(one.submitter, f"submitter {one.submitter}")
+                name = names.get(signing.submitter, f"submitter {signing.submitter}")
                 difference = f"what {name} has signed at the provider is not what their completion confirms"
-                yield _now(difference, canonical_json.digest(dict(one.stated)))
+                yield _now(difference, canonical_json.digest(dict(signing.stated)))
 
 
 def accepted_in(trail: Iterable[TrailEvent]) -> list[str]:
@@ -102,8 +105,8 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
     counting = standing(request.trail)
     completed = {line.submitter_id: line for line in counting if line.submitter_id is not None}
     last_reopened = reopened(request.trail)
-    void = [known for known in confirmed if _is_void(known.statement, last_reopened)]
-    standing_ones = [known for known in confirmed if known not in void]
+    void = [confirmation for confirmation in confirmed if _is_void(confirmation.statement, last_reopened)]
+    standing_ones = [confirmation for confirmation in confirmed if confirmation not in void]
     for submitter_id, line in completed.items():
         of_party = [statement for statement in standing_ones if statement.statement.submitter == submitter_id]
         party_name = names.get(submitter_id, f"submitter {submitter_id}")
@@ -116,12 +119,12 @@ def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> I
                 canonical_json.digest(sorted(statements.digest(statement.statement) for statement in of_party)),
             )
         if not of_party and line.occurred_at >= since + ROLLOUT:
-            there = canonical_json.digest({"line": line.hash, "given": _given(request, submitter_id)})
-            yield _now(f"the completion of {party_name} is not confirmed by any statement", there)
+            digest = canonical_json.digest({"line": line.hash, "given": _digest_of_given(request, submitter_id)})
+            yield _now(f"the completion of {party_name} is not confirmed by any statement", digest)
     for submitter_id, party_name in names.items():
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
             difference = f"{party_name} counts as completed, and no line of the audit trail says so"
-            yield _now(difference, canonical_json.digest(_given(request, submitter_id)))
+            yield _now(difference, canonical_json.digest(_digest_of_given(request, submitter_id)))
     for statement in standing_ones:
         yield from _Compared(request, statement, names.get(statement.statement.submitter)).differences()
     yield from _void_differences(request, void, names)
@@ -157,15 +160,17 @@ def _void_differences(request: SealRequest, void: Sequence[Known], names: Mappin
     """A completion that counts no more was still made as its statement says, and has one only: of what it was, nothing is
     compared with what is there today."""
     of_line: dict[tuple[int, int], list[Known]] = {}
-    for known in void:
-        of_line.setdefault((known.statement.submitter, known.statement.line.number), []).append(known)
-    for (submitter_id, number), several in of_line.items():
+    for confirmation in void:
+        of_line.setdefault((confirmation.statement.submitter, confirmation.statement.line.number), []).append(
+            confirmation
+        )
+    for (submitter_id, number), of_same_line in of_line.items():
         name = names.get(submitter_id, f"submitter {submitter_id}")
-        for known in several:
-            yield from _Compared(request, known, name).lines()
-        if len(several) > 1:
-            digests = sorted(statements.digest(known.statement) for known in several)
-            difference = f"there are {len(several)} statements of the completion of {name} in line {number}"
+        for confirmation in of_same_line:
+            yield from _Compared(request, confirmation, name).lines()
+        if len(of_same_line) > 1:
+            digests = sorted(statements.digest(confirmation.statement) for confirmation in of_same_line)
+            difference = f"there are {len(of_same_line)} statements of the completion of {name} in line {number}"
             yield _now(difference, canonical_json.digest(digests))
 
 
@@ -178,7 +183,7 @@ def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
     return has_given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
 
 
-def _given(request: SealRequest, submitter_id: int) -> str | None:
+def _digest_of_given(request: SealRequest, submitter_id: int) -> str | None:
     """The digest of what a party has given, by the order."""
     parties = request.to_check.parties if request.to_check else []
     party = next((candidate for candidate in parties if candidate.submitter_id == submitter_id), None)
@@ -204,7 +209,7 @@ class _Compared:
         )
         if party is None or self._statement.submission != self._request.submission_id:
             difference = f"the completion of {self._who} was confirmed, and they no longer count as completed"
-            yield _now(difference, _given(self._request, self._statement.submitter))
+            yield _now(difference, _digest_of_given(self._request, self._statement.submitter))
             return
         yield from self.lines()
         yield from self._documents()
@@ -281,24 +286,27 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     yield from _reasons_drawn(request, check)
     parties = {party.id: party for party in request.parties}
     for line in standing(request.trail):
-        named = line.data.get("party")
-        if line.submitter_id is None or not named:
+        party_named = line.data.get("party")
+        if line.submitter_id is None or not party_named:
             continue
         party = parties.get(line.submitter_id)
         if party is None:
             yield _now(f"submitter {line.submitter_id} has completed, and is not to be named", None)
-        elif not _is_told(party, line, named):
+        elif not _is_told(party, line, party_named):
             now = party.model_dump(mode="json", include=_NAMED)
             difference = f"{_name(party)} is to be named otherwise than on the line of their completion"
             yield _now(difference, canonical_json.digest(now))
 
 
-def _is_told(party: PartySummary, line: TrailEvent, named: Mapping[str, Any]) -> bool:
+def _is_told(party: PartySummary, line: TrailEvent, party_named: Mapping[str, Any]) -> bool:
     """Return whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names
     one."""
     by_api = line.data.get("by") if line.event_type == API_COMPLETION else None
     return (
-        all((getattr(party, key) or None) == (named.get(key) or None) for key in ("role", "name", "email", "phone"))
+        all(
+            (getattr(party, key) or None) == (party_named.get(key) or None)
+            for key in ("role", "name", "email", "phone")
+        )
         and party.completed_at is not None
         and iso(party.completed_at) == iso(line.occurred_at)
         and party.completed_by_api == by_api
@@ -342,17 +350,19 @@ def _values_drawn(
     it."""
     files = {attachment.uuid: attachment.file.sha256 for attachment in request.attachments}
     owners = {party.party_uuid: party for party in check.parties}
-    named = {party.id: party for party in request.parties}
+    party_by_submitter = {party.id: party for party in request.parties}
     for value_ in request.values:
-        name, defined = _called(value_.field), definitions.get(value_.field.uuid)
+        name, defined = _name_of_field(value_.field), definitions.get(value_.field.uuid)
         value = _as_given(value_, files)
         owner = owners.get(defined.submitter_uuid) if defined else None
-        if not _is_defined(value_.field, defined, named.get(value_.submitter_id), request.submission_id, hidden):
+        if not _is_defined(
+            value_.field, defined, party_by_submitter.get(value_.submitter_id), request.submission_id, hidden
+        ):
             now = canonical_json.digest(value_.field.model_dump(mode="json"))
             yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
         if owner is None or owner.submitter_id != value_.submitter_id:
-            there = canonical_json.digest({"submitter": value_.submitter_id, "value": value})
-            yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", there)
+            digest = canonical_json.digest({"submitter": value_.submitter_id, "value": value})
+            yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", digest)
         elif value_.field.type not in STATIC_TYPES and value != owner.values.get(value_.field.uuid):
             yield _now(f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value))
     uuids_drawn = {value.field.uuid for value in request.values}
@@ -365,11 +375,12 @@ def _values_drawn(
             and not (is_empty(value_given) and field.type not in STATIC_TYPES)
         ):
             yield _now(
-                f"the field {_called(field)} is not to be drawn, and has a value", canonical_json.digest(value_given)
+                f"the field {_name_of_field(field)} is not to be drawn, and has a value",
+                canonical_json.digest(value_given),
             )
         if uuid in uuids_drawn and uuid in hidden:
             yield _now(
-                f"the field {_called(field)} is to be drawn, and its conditions hide it",
+                f"the field {_name_of_field(field)} is to be drawn, and its conditions hide it",
                 canonical_json.digest(value_given),
             )
 
@@ -382,12 +393,12 @@ def _reasons_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     }
     drawn_reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
     for uuid in _differing(given_reasons, drawn_reasons):
-        name = _called(signatures[uuid]) if uuid in signatures else uuid
-        there = canonical_json.digest(drawn_reasons.get(uuid))
-        yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", there)
+        name = _name_of_field(signatures[uuid]) if uuid in signatures else uuid
+        digest = canonical_json.digest(drawn_reasons.get(uuid))
+        yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", digest)
 
 
-def _called(field: FieldDefinition) -> str:
+def _name_of_field(field: FieldDefinition) -> str:
     return field.name or f"{field.type} {field.uuid}"
 
 
@@ -421,17 +432,17 @@ def _filled_in(text: str, default: str, party: PartySummary | None, submission_i
         elif (word := words[match[1]]) is not None:
             pieces[-1] += str(word)
         place = match.end()
-    first, *others = [*pieces[:-1], pieces[-1] + default[place:]]
-    if not others:
+    first, *later_pieces = [*pieces[:-1], pieces[-1] + default[place:]]
+    if not later_pieces:
         return text == first
     if not text.startswith(first):
         return False
     at = len(first)
-    for piece in others[:-1]:
+    for piece in later_pieces[:-1]:
         if (start := text.find(piece, at)) < 0:
             return False
         at = start + len(piece)
-    return text.endswith(others[-1]) and at + len(others[-1]) <= len(text)
+    return text.endswith(later_pieces[-1]) and at + len(later_pieces[-1]) <= len(text)
 
 
 def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:

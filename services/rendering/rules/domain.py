@@ -63,8 +63,8 @@ def kept_key(submission_id: int, job_id: int, revision: int, number: int) -> str
 
 def leftovers(submission_id: int, job_id: int, attempts: int, files: int, results: Collection[int | None]) -> list[str]:
     """Keys that attempts may have written other than those whose files are ``results``."""
-    others = (attempt for attempt in range(1, attempts + 1) if attempt not in results)
-    return [file_key(submission_id, job_id, attempt, number) for attempt in others for number in range(files)]
+    other_attempts = (attempt for attempt in range(1, attempts + 1) if attempt not in results)
+    return [file_key(submission_id, job_id, attempt, number) for attempt in other_attempts for number in range(files)]
 
 
 def lowest_level(levels: Iterable[str]) -> str:

@@ -57,10 +57,10 @@ class Cells:
         across, up = (max(1, min(round(side / 2), round(most * side / max(page)))) for side in page)
         return cls(page, [0] * up, across)
 
-    def take(self, taken: Iterable[Rectangle]) -> "Cells":
+    def take(self, rectangles: Iterable[Rectangle]) -> "Cells":
         """The same page where these rectangles are taken, too."""
         rows = list(self._rows)
-        for left, bottom, right, top in taken:
+        for left, bottom, right, top in rectangles:
             first, last = self._between(left, right, self._wide, self._columns)
             mask = (1 << max(last - first, 0)) - 1 << first
             for row in range(*self._between(bottom, top, self._high, len(rows))):
@@ -78,8 +78,8 @@ class Cells:
         wide, high = math.ceil(size[0] / self._wide - 1e-6), math.ceil(size[1] / self._high - 1e-6)
         first, last = (math.ceil(edge - 1e-6) for edge in (inset / self._wide, inset / self._high))
         for row in range(last, len(self._rows) - high - last + 1):
-            taken = reduce(or_, self._rows[row : row + high])
-            reaching = reduce(or_, (taken >> shift for shift in range(wide)), 0)
+            occupied = reduce(or_, self._rows[row : row + high])
+            reaching = reduce(or_, (occupied >> shift for shift in range(wide)), 0)
             for column in range(self._columns - wide - first, first - 1, -1):
                 if not reaching >> column & 1:
                     yield column * self._wide, row * self._high
@@ -92,19 +92,19 @@ class Cells:
         return sum((self._rows[row] & mask).bit_count() for row in rows)
 
 
-def near(cells: Cells, size: tuple[float, float], wished: Rectangle) -> Rectangle | None:
+def near(cells: Cells, size: tuple[float, float], target: Rectangle) -> Rectangle | None:
     """The free place whose distance from the wished one is smallest; None when nothing is free."""
     places = cells.free(size)
-    nearest = min(places, key=lambda place: math.hypot(place[0] - wished[0], place[1] - wished[1]), default=None)
+    nearest = min(places, key=lambda place: math.hypot(place[0] - target[0], place[1] - target[1]), default=None)
     return nearest and at(nearest, size)
 
 
 def lowest(cells: Cells, size: tuple[float, float], page: tuple[float, float]) -> Rectangle | None:
     """A free place in the bottom margin, off the page's edges where there is room; else the lowest free one anywhere. None when
     nothing is free."""
-    found = [corner for inset in _INSETS if (corner := next(cells.free(size, inset), None)) is not None]
+    corners = [corner for inset in _INSETS if (corner := next(cells.free(size, inset), None)) is not None]
     margin = max(_MARGIN * page[1], _INSETS[0] + size[1])
-    corner = next((corner for corner in found if corner[1] + size[1] <= margin), found[0] if found else None)
+    corner = next((corner for corner in corners if corner[1] + size[1] <= margin), corners[0] if corners else None)
     return corner and at(corner, size)
 
 

@@ -53,7 +53,9 @@ def files_to_stamp(request: SealRequest) -> list[FileToStamp]:
     order = request.dutystamp
     if order is None:
         return []
-    numbers = {uuid: number for number, uuid in enumerate(order.documents or [one.uuid for one in request.documents])}
+    numbers = {
+        uuid: number for number, uuid in enumerate(order.documents or [document.uuid for document in request.documents])
+    }
     before = pages_before(request.documents)
     by_document = {
         document.uuid: [
@@ -137,27 +139,29 @@ def problems(
 ) -> dict[str, str]:
     """Return why stamps of that size (points) cannot be put there, by the name of the parameter, as a sentence goes on that
     begins with that name. No files are looked at, only the sizes of pages and the places of fields."""
-    found: dict[str, str] = {}
-    taken: dict[tuple[int, int], list[tuple[int, Rectangle]]] = {}
+    problem_by_name: dict[str, str] = {}
+    boxes_by_page: dict[tuple[int, int], list[tuple[int, Rectangle]]] = {}
     for number, position in enumerate(positions):
         name = f"positions[{number}]"
         if (problem := _problem(documents, fields, targets, position, size)) is not None:
-            found[f"{name}.{problem[0]}"] = problem[1]
+            problem_by_name[f"{name}.{problem[0]}"] = problem[1]
         elif position.x is not None and position.y is not None:
             page, box = (position.document_index, position.page or 1), at((position.x, position.y), size)
-            others = taken.setdefault(page, [])
-            if (other := next((other for other, place in others if overlap(place, box)), None)) is not None:
-                found[f"{name}.x"] = f"puts the stamp over the one of positions[{other}]"
-            others.append((number, box))
+            boxes_on_page = boxes_by_page.setdefault(page, [])
+            if (other := next((other for other, place in boxes_on_page if overlap(place, box)), None)) is not None:
+                problem_by_name[f"{name}.x"] = f"puts the stamp over the one of positions[{other}]"
+            boxes_on_page.append((number, box))
     if not positions:
         for document in documents if "documents" in targets else ():
             if _keeps_to_its_form(document):
-                found["targets"] = f"has documents, and the signatures that “{document.name}” came with allow no stamp"
+                problem_by_name["targets"] = (
+                    f"has documents, and the signatures that “{document.name}” came with allow no stamp"
+                )
             elif not any(_has_room(page, size) for page in document.pages):
-                found["targets"] = _too_small(document, size)
+                problem_by_name["targets"] = _too_small(document, size)
         if not any(_has_room(page, size) for document in documents for page in document.pages):
-            found["targets"] = _too_small(documents[0], size)
-    return found
+            problem_by_name["targets"] = _too_small(documents[0], size)
+    return problem_by_name
 
 
 def _problem(
@@ -180,8 +184,8 @@ def _problem(
     if (position.x is None) != (position.y is None):
         return ("x", "is missing, as y is given") if position.x is None else ("y", "is missing, as x is given")
     if position.x is None or position.y is None:
-        wanted = pages if position.page is None else [pages[position.page - 1]]
-        if not any(_has_room(page, size) for page in wanted):
+        candidate_pages = pages if position.page is None else [pages[position.page - 1]]
+        if not any(_has_room(page, size) for page in candidate_pages):
             where = "document_index" if position.page is None else "page"
             return where, f"names what is too small for a stamp of {_points(size)}"
         return None
@@ -212,11 +216,11 @@ def _hidden_by(
     documents: Sequence[StoredDocument], fields: Sequence[FieldDefinition], uuid: str, page: int
 ) -> Iterator[tuple[str, Area]]:
     """The areas on a page where a value may be that no stamp may hide, with the names of their fields."""
-    for one in fields:
-        if one.type not in _MAY_BE_UNDER_A_STAMP:
-            for area in one.areas:
+    for form_field in fields:
+        if form_field.type not in _MAY_BE_UNDER_A_STAMP:
+            for area in form_field.areas:
                 if (area.attachment_uuid or documents[0].uuid) == uuid and area.page == page:
-                    yield one.name or one.title or one.type.value, area
+                    yield form_field.name or form_field.title or form_field.type.value, area
 
 
 def on_page(area: Area, page: PageSize) -> Rectangle:

@@ -101,10 +101,10 @@ class _Overtaken(Exception):
 
 @dataclass(frozen=True)
 class Lifted:
-    """A sealed file as it is stored: with an archive time-stamp, where there is one. ``wanted``: it is to have one."""
+    """A sealed file as it is stored: with an archive time-stamp, where there is one, or where it ``is_to_be_archived``."""
 
     data: bytes
-    wanted: bool = False
+    is_to_be_archived: bool = False
     archived: Archived | None = None
 
     def level(self, sealed: str) -> str:
@@ -133,12 +133,12 @@ class Archives:
             archived = self._archiver.archive(sealed)
         except NotArchived as error:
             self._missing[str(error)] = None
-            return Lifted(sealed, wanted=True)
-        return Lifted(archived.data, wanted=True, archived=archived)
+            return Lifted(sealed, is_to_be_archived=True)
+        return Lifted(archived.data, is_to_be_archived=True, archived=archived)
 
     def keep(self, lifted: Lifted, document: str, file: BlobRef) -> None:
         """The file is stored: plan its next archive time-stamp. ``document`` as in DocumentArchived."""
-        if lifted.wanted:
+        if lifted.is_to_be_archived:
             self.due.append(due(self._settings, document, lifted.archived, file))
 
     @property
@@ -155,7 +155,7 @@ class Archives:
     @property
     def until(self) -> datetime | None:
         """Return when the first of the files' archive time-stamps runs out."""
-        return min((one.until for one in self.due if one.until is not None), default=None)
+        return min((time_stamp.until for time_stamp in self.due if time_stamp.until is not None), default=None)
 
 
 def due(settings: Settings, document: str, archived: Archived | None, file: BlobRef) -> commands.ArchiveDue:

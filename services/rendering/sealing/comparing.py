@@ -35,9 +35,9 @@ class NotYetComplete(Exception):
 class Differs(Exception):
     """The order is not what the parties signed; each of ``differences`` is a sentence."""
 
-    def __init__(self, reason: str, found: list[str]) -> None:
+    def __init__(self, reason: str, differences: list[str]) -> None:
         super().__init__(reason)
-        self.reason, self.differences = reason, found
+        self.reason, self.differences = reason, differences
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def compare(database: Database, blobs: BlobStore, request: SealRequest, job_id: 
     compare_with(database.read(signed, request), blobs, request, job_id)
 
 
-def compare_with(known: Signed, blobs: BlobStore, request: SealRequest, job_id: int) -> None:
+def compare_with(signed: Signed, blobs: BlobStore, request: SealRequest, job_id: int) -> None:
     """As ``compare``, with what was read beside something else."""
-    ours, since, signers = list(known.statements), known.since, known.signers
+    ours, since, signers = list(signed.statements), signed.since, signed.signers
     confirmed = statements.with_forgotten(ours, blobs, request.submission_id)
     if confirmed and request.to_check is None:
         raise NotYetComplete(_INCOMPLETE)
@@ -72,7 +72,7 @@ def compare_with(known: Signed, blobs: BlobStore, request: SealRequest, job_id: 
 
 
 def signed(session: Session, request: SealRequest) -> Signed:
-    """What the order is compared with."""
+    """Read what the order is compared with."""
     signers = [
         SignedElsewhere(row.submitter_id, row.stated) for row in confirmations.of_ids(session, request.confirmations)
     ]

@@ -156,26 +156,26 @@ class Evidence:
         )
         return FreshResult(answer.model_dump(mode="json"))
 
-    def _chains_of_providers(self, request: SignEvidence, own: bytes) -> dict[str, tuple[str, bytes]]:
-        """Of each document that somebody else than we (``own``: our certificate) sealed, by its path: the path and the content
+    def _chains_of_providers(self, request: SignEvidence, own_certificate: bytes) -> dict[str, tuple[str, bytes]]:
+        """Return, of each document that was sealed with another certificate than our own, by its path: the path and the content
         of a file with the chain of the seal."""
-        found: dict[str, tuple[str, bytes]] = {}
+        chains_by_document: dict[str, tuple[str, bytes]] = {}
         for document, sealed in zip(request.manifest.documents, request.documents, strict=False):
             chain = self._renderer.seal_material(self._blobs.get(sealed), []).chain
-            if chain and chain[0] != own:
+            if chain and chain[0] != own_certificate:
                 name = hashlib.sha256(chain[0]).hexdigest()[:16]
-                found[document.sealed] = (f"certificates/provider-{name}.pem", _pem(chain))
-        return found
+                chains_by_document[document.sealed] = (f"certificates/provider-{name}.pem", _pem(chain))
+        return chains_by_document
 
     def _signers(self, submission_id: int) -> dict[int, tuple[SignerCertificate, str, bytes]]:
         """Of each submitter who has signed at a provider: their certificate, and path and content of a file with its chain."""
-        found = {}
+        signers = {}
         for row in self._database.read(confirmations.signed_of, submission_id):
             if row.signer is not None and row.prepared_for is not None:
                 signer = SignerCertificate.model_validate(row.signer)
                 chain = list(signatories.read(row.prepared_for["signatory"]).chain)
-                found[row.submitter_id] = (signer, f"certificates/signer-{signer.sha256[:16]}.pem", _pem(chain))
-        return found
+                signers[row.submitter_id] = (signer, f"certificates/signer-{signer.sha256[:16]}.pem", _pem(chain))
+        return signers
 
 
 def _parties(

@@ -21,7 +21,7 @@ class Part:
     conformance: list[str] | None = None
     signature: ProviderSignature | None = None
 
-    def kept(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON."""
         signature = self.signature
         return {
@@ -40,7 +40,7 @@ class Part:
 
 
 def read(data: dict[str, Any]) -> Part:
-    """The part that ``kept`` has made JSON of."""
+    """The part that ``as_json`` has made JSON of."""
     signature = data["signature"]
     return Part(
         document=data["document"],

@@ -100,7 +100,7 @@ class _Sealed:
         wait((self._level,))
         wait((self._stored,))
 
-    def told(self, document: StoredDocument) -> SealedDocument:
+    def as_sealed_document(self, document: StoredDocument) -> SealedDocument:
         return SealedDocument(
             uuid=document.uuid,
             name=document.name,
@@ -189,7 +189,7 @@ class SealWork:
         request: SealRequest,
         elsewhere: _Elsewhere,
         do: Callable[["_Attempt"], R],
-        kept: StampedSeal | None = None,
+        kept_seal: StampedSeal | None = None,
     ) -> R | Outcome:
         """Do something with an attempt, whose files go when it fails. Nothing is signed before the order was compared."""
         with Threads(1) as beside:
@@ -206,7 +206,7 @@ class SealWork:
                 request,
                 compared,
                 elsewhere,
-                kept,
+                kept_seal,
                 self._archiver,
             )
             try:
@@ -222,11 +222,11 @@ class SealWork:
         row = self._database.read(seals.seal, job.id)
         try:
             if row is None or row.parts is None:
-                kept = row = self._database.write(seals.begin, job, request, now())
-                parts = self._run(job, request, elsewhere, lambda run: run.keep(), kept)
+                begun_seal = row = self._database.write(seals.begin, job, request, now())
+                parts = self._run(job, request, elsewhere, lambda run: run.keep(), begun_seal)
                 if not isinstance(parts, dict):
                     return parts
-                row = self._database.write(seals.keep, kept, parts, now())
+                row = self._database.write(seals.keep, begun_seal, parts, now())
         except seals.TakenOver as error:
             return Retry(str(error), after=_SOON, counts=False)
         if not self._database.read(seals.is_ready, row, now()):
@@ -264,7 +264,7 @@ class SealWork:
             return None, None
         assert self._provider_sealer is not None
         (row, signings), signed = self._database.read(
-            lambda session: (certsigning.done(session, job.id), comparing.signed(session, request))
+            lambda session: (certsigning.with_signings(session, job.id), comparing.signed(session, request))
         )
         return provided(row, signings, self._blobs, self._provider_sealer), signed
 
@@ -274,8 +274,8 @@ def _outcome_of(error: BaseException, job: SealJob) -> Outcome:
     if isinstance(error, comparing.NotYetComplete):
         return Retry(str(error), after=comparing.ORDER_WAIT, counts=False)
     if isinstance(error, comparing.Differs):
-        found = error.differences
-        return Park(error.reason, record=lambda session, row: commands.fail_job(session, row, found))
+        differing = error.differences
+        return Park(error.reason, record=lambda session, row: commands.fail_job(session, row, differing))
     if isinstance(error, JobRefused):
         return Park(error.reason)
     if isinstance(error, CertificateRevoked):
@@ -308,12 +308,12 @@ class _Attempt:
         request: SealRequest,
         compared: Future[None],
         elsewhere: _Elsewhere,
-        kept: StampedSeal | None,
+        kept_seal: StampedSeal | None,
         archiver: Archiver | None,
     ) -> None:
         self._bases, self._signers = elsewhere.bases, elsewhere.signers
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
-        self._request, self._compared, self._kept = request, compared, kept
+        self._request, self._compared, self._kept_seal = request, compared, kept_seal
         self._provided = elsewhere.by_provider
         self._making = self._documents
         self._fields = [value.field for value in self._request.values]
@@ -360,16 +360,16 @@ class _Attempt:
         request = self._request
         attachments = drawn_pictures(self._blobs, request)
         place = self._place(assurance)
-        known_level = None if assurance.stamped or self._kept is not None else domain.LEVELS[0]
-        with Threads(_AT_ONCE) as others:
-            documents = others.submit(self._making, attachments, assurance, place, others)
+        known_level = None if assurance.stamped or self._kept_seal is not None else domain.LEVELS[0]
+        with Threads(_AT_ONCE) as threads:
+            documents = threads.submit(self._making, attachments, assurance, place, threads)
             if sum(len(document.pages) for document in request.documents) > _SHORT:
                 wait((documents,))
 
             def summaries() -> list[SealedSummary]:
                 return [document.summary(known_level or document.level) for document in documents.result()]
 
-            trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, others)
+            trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, threads)
             sealed = documents.result()
             levels = [document.level for document in sealed]
             if known_level is not None and set(levels) - {known_level}:
@@ -377,8 +377,12 @@ class _Attempt:
             return DocumentsSealed(
                 submission_id=request.submission_id,
                 seal_id=request.seal_id,
-                documents=[one.told(one.document) for one in sealed if one.document is not None],
-                combined=next((one.stored for one in sealed if one.document is None), None),
+                documents=[
+                    document.as_sealed_document(document.document)
+                    for document in sealed
+                    if document.document is not None
+                ],
+                combined=next((document.stored for document in sealed if document.document is None), None),
                 audit_trail=trail,
                 pades_level=domain.lowest_level(
                     [trail_level, *levels, *(base.level for base in self._bases.values() if base.level != "B-LTA")]
@@ -388,7 +392,7 @@ class _Attempt:
             )
 
     def _place(self, assurance: Assurance) -> Place:
-        """What the signatures say, for which a place is kept: of a test, that it is one."""
+        """Return what the signatures will say, for which a place is kept: of a test, that it is one."""
         place = self._sealer.place(assurance, now())
         if not self._request.test:
             return place
@@ -398,19 +402,19 @@ class _Attempt:
         request = self._request
         attachments = drawn_pictures(self._blobs, request)
         place = self._place(assurance)
-        with Threads(_AT_ONCE) as others:
-            sealed = self._documents(attachments, assurance, place, others)
+        with Threads(_AT_ONCE) as threads:
+            sealed = self._documents(attachments, assurance, place, threads)
             if any(file.target == "combined" for file in files_to_stamp(request)):
                 sealed[-1].wait()
-                sealed.append(self._combined(attachments, assurance, place, others))
-            files = [one.part().kept() for one in sealed]
+                sealed.append(self._combined(attachments, assurance, place, threads))
+            files = [file.part().as_json() for file in sealed]
         return {"files": files, "report": [notice.model_dump(mode="json") for notice in self._report(assurance)]}
 
     def _again(self, part: Part, stamped: Sequence[StampedFile], assurance: Assurance) -> _Sealed:
         """A file that was kept, with its stamps if it has them all; it becomes one of this attempt's."""
-        document = next((one for one in self._request.documents if one.uuid == part.document), None)
-        found = next((file for file in stamped if file.stamped and self._is_of(file, part)), None)
-        file = found.stamped if found is not None and found.stamped is not None else part.file
+        document = next((original for original in self._request.documents if original.uuid == part.document), None)
+        stamped_file = next((file for file in stamped if file.stamped and self._is_of(file, part)), None)
+        file = stamped_file.stamped if stamped_file is not None and stamped_file.stamped is not None else part.file
         lifted = self.archives.lift(self._blobs.get(file), stamped=assurance.stamped)
         stored: Future[BlobRef] = Future()
         stored.set_result(self._store(lifted, document.uuid if document else COMBINED_FILE, self._place_for_file()))
@@ -418,8 +422,8 @@ class _Attempt:
         level.set_result(lifted.level(part.level))
         order = self._request.dutystamp
         stamps = None
-        if found is not None and found.stamped_at is not None and order is not None:
-            stamps = DutyStamped(order.provider, list(found.serials), found.stamped_at)
+        if stamped_file is not None and stamped_file.stamped_at is not None and order is not None:
+            stamps = DutyStamped(order.provider, list(stamped_file.serials), stamped_file.stamped_at)
         return _Sealed(
             document,
             document.name if document else f"{self._request.name} (combined)",
@@ -431,23 +435,28 @@ class _Attempt:
             level,
             stored,
             stamps,
-            found.source.sha256 if found is not None else "",
+            stamped_file.source.sha256 if stamped_file is not None else "",
         )
 
     def _is_of(self, file: StampedFile, part: Part) -> bool:
         """Return whether these stamps are of that part, of which an earlier seal job may have made the very file that has
         them."""
-        wanted = next((one for one in files_to_stamp(self._request) if one.document == part.document), None)
-        return wanted is not None and (wanted.target, wanted.document_index) == (file.target, file.document_index)
+        file_to_stamp = next(
+            (planned for planned in files_to_stamp(self._request) if planned.document == part.document), None
+        )
+        return file_to_stamp is not None and (file_to_stamp.target, file_to_stamp.document_index) == (
+            file.target,
+            file.document_index,
+        )
 
-    def _combined(self, attachments: Sequence[bytes], assurance: Assurance, place: Place, others: Executor) -> _Sealed:
+    def _combined(self, attachments: Sequence[bytes], assurance: Assurance, place: Place, threads: Executor) -> _Sealed:
         """One file of all documents, made of what was filled in, and sealed here."""
         request = self._request
         data = [self._blobs.get(document.file) for document in request.documents]
         filled = self._renderer.fill_and_combine(request, data, attachments, place)
         file = self._sign(filled.reserved, assurance)
-        stored = others.submit(self._store, Lifted(file), COMBINED_FILE, self._place_for_file())
-        level = others.submit(self._sealer.check, file, pages=filled.pages, drawn=filled.drawn, fields=self._fields)
+        stored = threads.submit(self._store, Lifted(file), COMBINED_FILE, self._place_for_file())
+        level = threads.submit(self._sealer.check, file, pages=filled.pages, drawn=filled.drawn, fields=self._fields)
         sha256, name = hashlib.sha256(file).hexdigest(), f"{request.name} (combined)"
         return _Sealed(None, name, filled.pages, sha256, len(file), None, None, level, stored)
 
@@ -472,13 +481,13 @@ class _Attempt:
         self.archives.forget()
 
     def _documents(
-        self, attachments: Sequence[bytes], assurance: Assurance, place: Place, others: Executor
+        self, attachments: Sequence[bytes], assurance: Assurance, place: Place, threads: Executor
     ) -> list[_Sealed]:
         sealed: list[_Sealed] = []
         for number in range(len(self._request.documents)):
             if sealed:
                 sealed[-1].wait()  # two files in memory are enough
-            sealed.append(self._document(number, attachments, assurance, place, others))
+            sealed.append(self._document(number, attachments, assurance, place, threads))
         return sealed
 
     def _document(
@@ -487,7 +496,7 @@ class _Attempt:
         attachments: Sequence[bytes],
         assurance: Assurance,
         place: Place,
-        others: Executor,
+        threads: Executor,
     ) -> _Sealed:
         document, by_provider = self._request.documents[number], self._provided
         if isinstance(by_provider, Provided):
@@ -507,10 +516,10 @@ class _Attempt:
             before = DRAWN.validate_python(base.drawn) if base is not None else []
             drawn, conformance, sealer, signature = [*before, *filled.drawn], filled.conformance, self._sealer, None
         # What is kept for its stamps is archived after them.
-        lifted = self.archives.lift(sealed, stamped=assurance.stamped and self._kept is None)
-        stored = others.submit(self._store, lifted, document.uuid, self._place_for_file())
+        lifted = self.archives.lift(sealed, stamped=assurance.stamped and self._kept_seal is None)
+        stored = threads.submit(self._store, lifted, document.uuid, self._place_for_file())
         pages = len(document.pages)
-        level = others.submit(_level, sealer, sealed, lifted, pages=pages, drawn=drawn, fields=self._fields)
+        level = threads.submit(_level, sealer, sealed, lifted, pages=pages, drawn=drawn, fields=self._fields)
         sha256, size = hashlib.sha256(lifted.data).hexdigest(), len(lifted.data)
         return _Sealed(document, document.name, pages, sha256, size, conformance, signature, level, stored)
 
@@ -524,14 +533,14 @@ class _Attempt:
         attachments: Sequence[bytes],
         assurance: Assurance,
         place: Place,
-        others: Executor,
+        threads: Executor,
     ) -> tuple[BlobRef, str]:
         issuer = seal_name(self._sealer.identity)
         waiver = self._provided if isinstance(self._provided, Waiver) else None
         drawn = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries, waiver)
         sealed = self._sign(drawn.reserved, assurance)
         lifted = self.archives.lift(sealed, stamped=assurance.stamped)
-        stored = others.submit(self._store, lifted, "", self._place_for_file())
+        stored = threads.submit(self._store, lifted, "", self._place_for_file())
         level = _level(self._sealer, sealed, lifted, pages=drawn.pages)
         return stored.result(), level
 
@@ -542,9 +551,9 @@ class _Attempt:
     def _place_for_file(self) -> str:
         """A key of this attempt, noted down before anything is written there: what was written is nothing until the job
         ends well, else it is removed."""
-        job, kept, number = self._job, self._kept, len(self._written)
-        if kept is not None and kept.parts is None:
-            key = domain.kept_key(job.submission_id, job.id, kept.revision, number)
+        job, kept_seal, number = self._job, self._kept_seal, len(self._written)
+        if kept_seal is not None and kept_seal.parts is None:
+            key = domain.kept_key(job.submission_id, job.id, kept_seal.revision, number)
         else:
             key = domain.file_key(job.submission_id, job.id, job.attempts, number)
         self._written.append(key)

@@ -41,7 +41,7 @@ class StatementWork:
             return Retry(problem, after=_CERTIFICATE_WAIT)
         data = statements.encoded(Statement.model_validate(row.statement))
         try:
-            signed = self._kept(row, data) or self._sign(row, data)
+            signed = self._kept_statement(row, data) or self._sign(row, data)
         except TimeStampFailed as error:
             return Retry(f"no time-stamp: {error}")
         return Done(record=lambda session, due: commands.finish_statement(session, due, signed))
@@ -56,7 +56,7 @@ class StatementWork:
         file = self._blobs.put(signature, statements.SIGNATURE, f"{place}/", name=name)
         return SignedStatement(statement=statement, signature=file, stamped=stamped)
 
-    def _kept(self, row: StatementRow, data: bytes) -> SignedStatement | None:
+    def _kept_statement(self, row: StatementRow, data: bytes) -> SignedStatement | None:
         try:
             signature = self._blobs.get(_key(row, "p7s"))
         except BlobMissing:

@@ -19,5 +19,5 @@ def anchors_of(settings: CertsignSettings) -> list[bytes]:
 
 def in_der(texts: Iterable[str]) -> list[bytes]:
     """The certificates of PEM texts. Raises ValueError."""
-    certificates = [one for pem in texts for one in load_pem_x509_certificates(pem.encode())]
+    certificates = [certificate for pem in texts for certificate in load_pem_x509_certificates(pem.encode())]
     return [certificate.public_bytes(Encoding.DER) for certificate in certificates]

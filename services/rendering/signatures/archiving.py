@@ -58,8 +58,8 @@ class Archiver:
                 log.info("archive.not_proven", subject=question.subject, reason=str(error))
         material = ValidationMaterial(
             certificates=survey.certificates,
-            ocsp_responses=list(dict.fromkeys(one.answer for one in proofs if one.kind == "ocsp")),
-            revocation_lists=list(dict.fromkeys(one.answer for one in proofs if one.kind != "ocsp")),
+            ocsp_responses=list(dict.fromkeys(proof.answer for proof in proofs if proof.kind == "ocsp")),
+            revocation_lists=list(dict.fromkeys(proof.answer for proof in proofs if proof.kind != "ocsp")),
         )
         reserved = self._renderer.reserve_archive(data, material, len(sample.token) + _ROOM_TO_SPARE)
         token = self._stamping.stamp_digest(reserved.digest)
@@ -73,10 +73,10 @@ class Archiver:
             raise NotArchived(f"the time-stamp is larger than the sample: {error}") from error
         if not archived.startswith(data):
             raise NotArchived("the file would not be the same any more")
-        found = self._renderer.check_archive(archived)
-        if found.level != LEVEL:
-            raise NotArchived(f"its seal is PAdES {found.level} only")
-        return Archived(archived, found.stamped_at, found.until)
+        checked = self._renderer.check_archive(archived)
+        if checked.level != LEVEL:
+            raise NotArchived(f"its seal is PAdES {checked.level} only")
+        return Archived(archived, checked.stamped_at, checked.until)
 
     def _authority(self, moment: datetime) -> Token:
         with self._lock:
@@ -90,19 +90,19 @@ class Archiver:
 
     def _prove(self, question: Question, certificates: Sequence[bytes], moment: datetime) -> Proof:
         """Raises NotArchived, CertificateRevoked."""
-        own, own_list = self._identity.chain[0], self._identity.revocation_list
-        if own_list is not None and question.serial == f"{own.serial_number:x}":
-            return Proof("crl", own_list, own.not_valid_after_utc)
+        own_certificate, own_list = self._identity.chain[0], self._identity.revocation_list
+        if own_list is not None and question.serial == f"{own_certificate.serial_number:x}":
+            return Proof("crl", own_list, own_certificate.not_valid_after_utc)
         key = (question.serial, *question.ocsp, *question.crl)
         with self._lock:
-            known = self._proofs.get(key)
-        if known is not None and known.until > moment:
-            return known
+            kept_proof = self._proofs.get(key)
+        if kept_proof is not None and kept_proof.until > moment:
+            return kept_proof
         try:
             proof = self._stamping.prove(question, certificates, moment)
         except NotProven as error:
             raise NotArchived(f"no proof of non-revocation for {question.subject} ({error})") from error
         with self._lock:
-            self._proofs = {name: one for name, one in self._proofs.items() if one.until > moment}
+            self._proofs = {name: stored for name, stored in self._proofs.items() if stored.until > moment}
             self._proofs[key] = Proof(proof.kind, proof.answer, min(proof.until, moment + _KNOWN_FOR))
         return proof

@@ -44,11 +44,11 @@ class ProviderIdentity:
         return CmsEncoder(signatory.chain, signatory.issuer, self.serial, signatory.mechanism, signatory.signature_size)
 
 
-def kept(signatory: Signatory) -> dict[str, Any]:
+def as_json(signatory: Signatory) -> dict[str, Any]:
     """The signatory as JSON."""
     mechanism = signatory.mechanism
     return {
-        "chain": [b64encode(one).decode() for one in signatory.chain],
+        "chain": [b64encode(certificate).decode() for certificate in signatory.chain],
         "name": signatory.name,
         "subject": signatory.subject,
         "issuer": b64encode(signatory.issuer).decode(),
@@ -62,9 +62,9 @@ def kept(signatory: Signatory) -> dict[str, Any]:
 
 
 def read(data: Mapping[str, Any]) -> Signatory:
-    """The signatory that ``kept`` has made JSON of."""
+    """The signatory that ``as_json`` has made JSON of."""
     return Signatory(
-        chain=[b64decode(one) for one in data["chain"]],
+        chain=[b64decode(encoded) for encoded in data["chain"]],
         name=data["name"],
         subject=data["subject"],
         issuer=b64decode(data["issuer"]),

@@ -159,13 +159,20 @@ class Workshop:
                 self._looking = {key: turn}  # who looks with another one looks beside somebody else, at the worst
         with turn:
             with self._sealers_lock:
-                known = self._signatories.get(key)
-            if known is not None and abs(moment - known[0]) < _CHECKED_FOR and moment < known[1].valid_to:
-                return known[1]
-            found = self.renderer.check_chain(chain, mechanisms, anchors, moment)
+                checked_before = self._signatories.get(key)
+            if (
+                checked_before is not None
+                and abs(moment - checked_before[0]) < _CHECKED_FOR
+                and moment < checked_before[1].valid_to
+            ):
+                return checked_before[1]
+            signatory = self.renderer.check_chain(chain, mechanisms, anchors, moment)
             with self._sealers_lock:
-                self._signatories = {**dict(list(self._signatories.items())[-_KNOWN_SEALERS:]), key: (moment, found)}
-            return found
+                self._signatories = {
+                    **dict(list(self._signatories.items())[-_KNOWN_SEALERS:]),
+                    key: (moment, signatory),
+                }
+            return signatory
 
     @cached_property
     def renderer(self) -> Renderer:

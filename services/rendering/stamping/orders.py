@@ -97,14 +97,16 @@ def place_order(
     A stamp that an earlier seal job had ordered and that nothing was put onto yet goes onto the new file. Returns False when
     one was put onto an earlier file already, or may have been: then nothing is changed, and the caller has to go on with that
     file (``stamped_files`` has it as ``source``). ``installation``: ``accounts.installation(link_secret)``."""
-    known = {(row.target, row.document_index, row.number): row for row in _rows(session, submission_id, lock=True)}
+    row_by_place = {
+        (row.target, row.document_index, row.number): row for row in _rows(session, submission_id, lock=True)
+    }
     for stamp in stamps:
-        row = known.get((stamp.target, stamp.document_index or 0, stamp.number))
+        row = row_by_place.get((stamp.target, stamp.document_index or 0, stamp.number))
         if row is not None and row.number == 0 and not _may_have(row, stamp.source):
             return False
     remember_account(session, account)
     for stamp in stamps:
-        row = known.get((stamp.target, stamp.document_index or 0, stamp.number))
+        row = row_by_place.get((stamp.target, stamp.document_index or 0, stamp.number))
         if row is None:
             session.add(
                 _new_row(
@@ -145,16 +147,16 @@ def stamped_files(session: Session, submission_id: int) -> list[StampedFile]:
     files: list[StampedFile] = []
     rows = _rows(session, submission_id)
     for first in (row for row in rows if row.number == 0):
-        own = [row for row in rows if (row.target, row.document_index) == (first.target, first.document_index)]
-        done = all(Stage(row.stage) in stages.STAMPED for row in own)
+        rows_of_file = [row for row in rows if (row.target, row.document_index) == (first.target, first.document_index)]
+        is_stamped = all(Stage(row.stage) in stages.STAMPED for row in rows_of_file)
         files.append(
             StampedFile(
                 target=cast(StampTarget, first.target),
                 document_index=_shown_index(first),
                 source=BlobRef.model_validate(first.source),
-                stamped=BlobRef.model_validate(own[-1].result) if done else None,
-                serials=tuple(row.serial for row in own if row.serial is not None),
-                stamped_at=own[-1].stamped_at if done else None,
+                stamped=BlobRef.model_validate(rows_of_file[-1].result) if is_stamped else None,
+                serials=tuple(row.serial for row in rows_of_file if row.serial is not None),
+                stamped_at=rows_of_file[-1].stamped_at if is_stamped else None,
             )
         )
     return sorted(files, key=lambda file: (file.target == "combined", file.document_index or 0))
@@ -164,12 +166,12 @@ def retry(session: Session, submission_id: int, account: Account, now: datetime)
     """Have stamps that failed tried again now, and those that wait for their next attempt, with the account's settings of
     today. What was asked of another account stays there. Returns False when nothing had failed."""
     remember_account(session, account)
-    tried = False
+    had_failed = False
     rows = _rows(session, submission_id, lock=True)
     for row in rows:
         if row.state not in ("parked", "due") or Stage(row.stage) in stages.STAMPED:
             continue
-        tried = tried or row.state == "parked" or row.problem is not None
+        had_failed = had_failed or row.state == "parked" or row.problem is not None
         if row.account == account.id or Stage(row.stage) is Stage.PLANNED:
             row.account, row.lane = account.id, account.lane
             row.settings, row.provider = account.sealed, account.name
@@ -177,9 +179,9 @@ def retry(session: Session, submission_id: int, account: Account, now: datetime)
             row.make_due(now)
     leave_work(session, DutyStamp.__tablename__)
     state = state_of(session, submission_id, now)
-    if tried and state is not None:
+    if had_failed and state is not None:
         tell(session, submission_id, rows[0].seal_id, state, settled=False)
-    return tried
+    return had_failed
 
 
 def erase(session: Session, submission_id: int) -> list[str]:
@@ -203,8 +205,8 @@ def tell(session: Session, submission_id: int, seal_id: str, state: DutystampSta
     if settled:
         wake_seal_job(session, seal_id, state.at)
     at = news.moment(session, DUTYSTAMP_CHANGED, submission_id, state.at)
-    told = state.model_copy(update={"at": at})
-    changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=told)
+    state_told = state.model_copy(update={"at": at})
+    changed = DutystampChanged(submission_id=submission_id, seal_id=seal_id, state=state_told)
     emit(session, DUTYSTAMP_CHANGED, changed, subject=f"submission:{submission_id}")
 
 
@@ -227,11 +229,11 @@ def remember_account(session: Session, account: Account) -> None:
 def progress_of(rows: Sequence[DutyStamp]) -> list[Progress]:
     """Return what the rows of a submission say, in their order. What waits behind a stamp that was given up goes on as
     little as that one."""
-    found: list[Progress] = []
+    progress: list[Progress] = []
     for row in rows:
-        moving = found[-1].moving if row.state == "waiting" and found else row.state != "parked"
-        found.append(_progress(row, moving=moving))
-    return found
+        moving = progress[-1].moving if row.state == "waiting" and progress else row.state != "parked"
+        progress.append(_progress(row, moving=moving))
+    return progress
 
 
 def _progress(row: DutyStamp, *, moving: bool) -> Progress:
@@ -337,6 +339,6 @@ def _shown_index(row: DutyStamp) -> int | None:
 
 
 def _rows(session: Session, submission_id: int, *, lock: bool = False) -> list[DutyStamp]:
-    own = sa.select(DutyStamp).where(DutyStamp.submission_id == submission_id, DutyStamp.erased.is_(False))
-    ordered = own.order_by(DutyStamp.target.desc(), DutyStamp.document_index, DutyStamp.number)
+    of_submission = sa.select(DutyStamp).where(DutyStamp.submission_id == submission_id, DutyStamp.erased.is_(False))
+    ordered = of_submission.order_by(DutyStamp.target.desc(), DutyStamp.document_index, DutyStamp.number)
     return list(session.scalars(ordered.with_for_update() if lock else ordered))

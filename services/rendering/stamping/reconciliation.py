@@ -75,9 +75,9 @@ class Reconciliation:
     def sweep(self) -> None:
         """Remove the files of attempts whose outcome another attempt has replaced."""
         for row in self._database.read(_to_sweep):
-            kept = (row.result or {}).get("key")
+            result_key = (row.result or {}).get("key")
             for key in orders.blobs_of(row):
-                if key != kept:
+                if key != result_key:
                     self._blobs.delete(key)
             self._database.write(_mark_swept, row.id)
 
@@ -89,23 +89,23 @@ class Reconciliation:
             log.warning("stamps.not_compared", provider=account.provider, code=error.code, reason=error.message)
             self._database.write(_note, account.id, None, error.message, now())
             return
-        found = self._database.write(compare, account.id, listed, listed_at)
+        comparison = self._database.write(compare, account.id, listed, listed_at)
         for gauge, numbers in (
-            (STRANGERS, found.strangers),
-            (MISSING, found.missing),
-            (DIFFERING, found.differing),
-            (HELD, found.held),
+            (STRANGERS, comparison.strangers),
+            (MISSING, comparison.missing),
+            (DIFFERING, comparison.differing),
+            (HELD, comparison.held),
         ):
             gauge.labels(account.provider).set(len(numbers))
-        self._database.write(_note, account.id, found.strangers, None, now())
-        if found.strangers or found.missing or found.differing or found.held:
+        self._database.write(_note, account.id, comparison.strangers, None, now())
+        if comparison.strangers or comparison.missing or comparison.differing or comparison.held:
             log.error(
                 "stamps.differ",
                 provider=account.provider,
-                strangers=found.strangers[:_AT_ONCE],
-                missing=found.missing[:_AT_ONCE],
-                differing=found.differing[:_AT_ONCE],
-                held=found.held[:_AT_ONCE],
+                strangers=comparison.strangers[:_AT_ONCE],
+                missing=comparison.missing[:_AT_ONCE],
+                differing=comparison.differing[:_AT_ONCE],
+                held=comparison.held[:_AT_ONCE],
             )
 
 
@@ -113,30 +113,32 @@ def compare(session: Session, account: str, listed: Sequence[KnownSerial], liste
     """Compare with a list that was asked for at ``listed_at``: what was bought or placed since is left alone.
 
     A serial that was bought for one of our stamps and that stamp does without is free for the next one."""
-    found = Comparison()
-    known = sa.select(StampSerial).where(StampSerial.account == account).order_by(StampSerial.id)
-    books = {serial.number: serial for serial in session.scalars(known.with_for_update())}
+    comparison = Comparison()
+    of_account = sa.select(StampSerial).where(StampSerial.account == account).order_by(StampSerial.id)
+    books = {serial.number: serial for serial in session.scalars(of_account.with_for_update())}
     placed = sa.select(DutyStamp).where(DutyStamp.account == account, DutyStamp.stage == Stage.PLACED)
     to_confirm = {row.serial: row for row in session.scalars(placed)}
     for entry in listed:
         serial = books.get(entry.number)
         if serial is not None:
-            _compare_one(serial, entry, to_confirm.get(entry.number), found, listed_at)
+            _compare_one(serial, entry, to_confirm.get(entry.number), comparison, listed_at)
             continue
         row = _bought_under(session, entry.key)
         if row is None:
-            found.strangers.append(entry.number)
+            comparison.strangers.append(entry.number)
         elif Stage(row.stage) not in stages.MAY_BE_PAID:
             # Its own attempts look for it otherwise. The picture is asked for when it is used.
             _adopt(session, account, entry, row)
     listed_numbers = {entry.number for entry in listed}
-    found.missing = sorted(
+    comparison.missing = sorted(
         number for number, serial in books.items() if number not in listed_numbers and serial.bought_at < listed_at
     )
     session.flush()
-    held = sa.select(StampSerial.number).where(StampSerial.account == account, StampSerial.state == Holding.HELD)
-    found.held = sorted(session.scalars(held))
-    return found
+    held_numbers = sa.select(StampSerial.number).where(
+        StampSerial.account == account, StampSerial.state == Holding.HELD
+    )
+    comparison.held = sorted(session.scalars(held_numbers))
+    return comparison
 
 
 def note_balance(session: Session, account_id: str, balance: int, alert_below: int) -> None:
@@ -148,12 +150,12 @@ def note_balance(session: Session, account_id: str, balance: int, alert_below: i
     account.balance = balance
     if balance < alert_below and not was_low:
         log.warning("stamps.few_left", provider=account.provider, balance=balance)
-        told = StampBalanceLow(provider=account.provider, balance=balance, alert_below=alert_below)
-        emit(session, STAMP_BALANCE_LOW, told, subject=f"stamps:{account_id}")
+        warning = StampBalanceLow(provider=account.provider, balance=balance, alert_below=alert_below)
+        emit(session, STAMP_BALANCE_LOW, warning, subject=f"stamps:{account_id}")
 
 
 def _compare_one(
-    serial: StampSerial, entry: KnownSerial, row: DutyStamp | None, found: Comparison, listed_at: datetime
+    serial: StampSerial, entry: KnownSerial, row: DutyStamp | None, comparison: Comparison, listed_at: datetime
 ) -> None:
     if entry.used and serial.state == Holding.USED:
         if row is not None:
@@ -163,7 +165,7 @@ def _compare_one(
     elif entry.used and serial.state == Holding.FREE:
         serial.state = Holding.HELD  # somebody used what is ours
     elif not entry.used and serial.state == Holding.USED and serial.used_at is not None:
-        found.differing += [serial.number] if serial.used_at < listed_at else []
+        comparison.differing += [serial.number] if serial.used_at < listed_at else []
 
 
 def _bought_under(session: Session, key: str | None) -> DutyStamp | None:

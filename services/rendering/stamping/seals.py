@@ -75,12 +75,12 @@ def over(session: Session, before: datetime) -> list[StampedSeal]:
 
 def without_stamps(session: Session, before: datetime) -> list[StampedSeal]:
     """Seals that were told as sealed before that moment, and whose stamps nobody tries any more."""
-    told = (
+    statement = (
         sa.select(StampedSeal)
         .join(SealJob, SealJob.id == StampedSeal.id)
         .where(StampedSeal.told_at < before, SealJob.state == "due", SealJob.leased_by.is_(None))
     )
-    rows = session.scalars(told.order_by(StampedSeal.id).limit(100))
+    rows = session.scalars(statement.order_by(StampedSeal.id).limit(100))
     return [row for row in rows if _is_given_up(session, row)]
 
 
@@ -128,11 +128,11 @@ def begin(session: Session, job: SealJob, request: SealRequest, now: datetime) -
     return row
 
 
-def keep(session: Session, kept: StampedSeal, parts: dict[str, Any], now: datetime) -> StampedSeal:
+def keep(session: Session, attempt: StampedSeal, parts: dict[str, Any], now: datetime) -> StampedSeal:
     """The sealed files are there: they are what is stamped, from now on. Raises TakenOver."""
-    row = session.scalar(sa.select(StampedSeal).where(StampedSeal.id == kept.id).with_for_update())
-    if row is None or row.parts is not None or row.order is None or row.revision != kept.revision:
-        raise TakenOver(f"the files of job {kept.id} are kept already")
+    row = session.scalar(sa.select(StampedSeal).where(StampedSeal.id == attempt.id).with_for_update())
+    if row is None or row.parts is not None or row.order is None or row.revision != attempt.revision:
+        raise TakenOver(f"the files of job {attempt.id} are kept already")
     order = DutystampOrder.model_validate(row.order)
     row.parts = parts
     row.wait_until = now + timedelta(seconds=order.wait_seconds) if order.on_failure == "complete" else None

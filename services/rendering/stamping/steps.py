@@ -39,72 +39,72 @@ def take(session: Session, stamp_id: int, now: datetime, *, from_pool: bool) -> 
     return _moved(row, Stage.BUYING)
 
 
-def lose(session: Session, known: DutyStamp) -> DutyStamp:
+def lose(session: Session, attempt: DutyStamp) -> DutyStamp:
     """Nobody knows whether the purchase came about."""
-    return _moved(_asked(session, known, {Stage.BUYING}), Stage.UNKNOWN)
+    return _moved(_locked_purchase(session, attempt, {Stage.BUYING}), Stage.UNKNOWN)
 
 
-def not_bought(session: Session, known: DutyStamp) -> DutyStamp | None:
+def not_bought(session: Session, attempt: DutyStamp) -> DutyStamp | None:
     """It is sure that nothing was bought. None when the stamp is not wanted any more: then its row goes."""
-    row = _asked(session, known, set(stages.MAY_BE_PAID))
+    row = _locked_purchase(session, attempt, set(stages.MAY_BE_PAID))
     if row.erased:
         session.delete(row)
         return None
     return _moved(row, Stage.PLANNED)
 
 
-def bought(session: Session, known: DutyStamp, serial: Serial, now: datetime) -> DutyStamp | None:
+def bought(session: Session, attempt: DutyStamp, serial: Serial, now: datetime) -> DutyStamp | None:
     """The purchase came about: for this stamp, unless that has got another one meanwhile or is not wanted any more. Then it is
     free for the next one, and None is returned."""
-    row = session.scalar(sa.select(DutyStamp).where(DutyStamp.id == known.id).with_for_update())
-    wanted = row if row is not None and Stage(row.stage) in stages.MAY_BE_PAID and not row.erased else None
+    row = session.scalar(sa.select(DutyStamp).where(DutyStamp.id == attempt.id).with_for_update())
+    waiting = row if row is not None and Stage(row.stage) in stages.MAY_BE_PAID and not row.erased else None
     entered = serials.enter(
         session,
         serial,
-        wanted,
-        account=known.account,
-        key=known.key,
-        code_document=known.code_document,
-        binds=known.binds,
+        waiting,
+        account=attempt.account,
+        key=attempt.key,
+        code_document=attempt.code_document,
+        binds=attempt.binds,
         now=now,
     )
     if row is not None and row.erased:
         session.delete(row)
-    if wanted is None:
+    if waiting is None:
         return None
     if not entered:
         raise Superseded(f"the stamp {serial.number} is in the books already")
-    wanted.serial = serial.number
-    wanted.price = serial.price.model_dump(mode="json") if serial.price else None
-    return _moved(wanted, Stage.RESERVED)
+    waiting.serial = serial.number
+    waiting.price = serial.price.model_dump(mode="json") if serial.price else None
+    return _moved(waiting, Stage.RESERVED)
 
 
-def serial_of(session: Session, known: DutyStamp) -> StampSerial:
+def serial_of(session: Session, attempt: DutyStamp) -> StampSerial:
     """The serial of a stamp, with its picture."""
-    found = serials.of_stamp(session, known)
-    if found is None:
+    serial = serials.of_stamp(session, attempt)
+    if serial is None:
         raise Superseded("its serial is not in the books")
-    return found
-
-
-def show_serial(session: Session, known: DutyStamp, found: Serial) -> StampSerial:
-    """Note the picture of a serial that is in the books without one."""
-    serial = serial_of(session, known)
-    if found.number == serial.number:
-        serial.picture = found.picture
     return serial
 
 
-def reassigned(session: Session, known: DutyStamp) -> None:
+def show_serial(session: Session, attempt: DutyStamp, from_provider: Serial) -> StampSerial:
+    """Note the picture of a serial that is in the books without one."""
+    serial = serial_of(session, attempt)
+    if from_provider.number == serial.number:
+        serial.picture = from_provider.picture
+    return serial
+
+
+def reassigned(session: Session, attempt: DutyStamp) -> None:
     """A serial of the pool stands for this stamp's document now."""
-    row = _locked(session, known.id, {Stage.RESERVED})
+    row = _locked(session, attempt.id, {Stage.RESERVED})
     if (serial := serials.of_stamp(session, row)) is not None:
         serial.key, serial.code_document = row.key, row.code_document
 
 
-def refuse_serial(session: Session, known: DutyStamp, *, hold: bool) -> DutyStamp:
+def refuse_serial(session: Session, attempt: DutyStamp, *, hold: bool) -> DutyStamp:
     """A serial of the pool is not for this stamp: it is held for a person to look at, or free again for another."""
-    row = _locked(session, known.id, {Stage.RESERVED})
+    row = _locked(session, attempt.id, {Stage.RESERVED})
     if hold:
         serials.hold(session, row)
     else:
@@ -113,19 +113,19 @@ def refuse_serial(session: Session, known: DutyStamp, *, hold: bool) -> DutyStam
     return _moved(row, Stage.PLANNED)
 
 
-def send(session: Session, known: DutyStamp) -> DutyStamp:
+def send(session: Session, attempt: DutyStamp) -> DutyStamp:
     """The stamp is about to be placed, on the file that the attempt knows."""
-    row = _locked(session, known.id, {Stage.RESERVED, Stage.PLACING})
-    if row.source != known.source or row.serial != known.serial:
+    row = _locked(session, attempt.id, {Stage.RESERVED, Stage.PLACING})
+    if row.source != attempt.source or row.serial != attempt.serial:
         raise Superseded("another file is to be stamped")
     row.sent += 1
     row.stage = Stage.PLACING
     return row
 
 
-def place(session: Session, known: DutyStamp, result: BlobRef, now: datetime) -> DutyStamp:
+def place(session: Session, attempt: DutyStamp, result: BlobRef, now: datetime) -> DutyStamp:
     """The stamp is on its file; the next one on the same file is due."""
-    row = _locked(session, known.id, {Stage.PLACING})
+    row = _locked(session, attempt.id, {Stage.PLACING})
     row.result, row.stamped_at = result.model_dump(mode="json"), now
     serials.use(session, row, now)
     following = sa.select(DutyStamp).where(
@@ -155,10 +155,10 @@ def _moved(row: DutyStamp, following: Stage) -> DutyStamp:
     return row
 
 
-def _asked(session: Session, known: DutyStamp, expected: Iterable[Stage]) -> DutyStamp:
+def _locked_purchase(session: Session, attempt: DutyStamp, expected: Iterable[Stage]) -> DutyStamp:
     """The row, if the purchase that the attempt knows of is still its last."""
-    row = _locked(session, known.id, expected)
-    if row.asked_at != known.asked_at:
+    row = _locked(session, attempt.id, expected)
+    if row.asked_at != attempt.asked_at:
         raise Superseded("it was asked for again meanwhile")
     return row
 

@@ -107,10 +107,10 @@ class StampWork:
                     if Stage(row.stage) is Stage.BUYING:
                         row = self._buy(row, provider)
                 case Stage.BUYING | Stage.UNKNOWN:
-                    found = self._look_for(row, provider)
-                    if not isinstance(found, DutyStamp):
-                        return found
-                    row = found
+                    row_or_outcome = self._look_for(row, provider)
+                    if not isinstance(row_or_outcome, DutyStamp):
+                        return row_or_outcome
+                    row = row_or_outcome
                 case Stage.RESERVED:
                     if self._stands_for(row, provider):
                         row = self._place(row, provider)
@@ -132,7 +132,7 @@ class StampWork:
             # A fault of ours, of which nobody knows when it happened.
             self._database.write(steps.lose, row)
             raise
-        return _wanted(self._database.write(steps.bought, row, serial, now()))
+        return _required_row(self._database.write(steps.bought, row, serial, now()))
 
     def _look_for(self, row: DutyStamp, provider: StampProvider) -> DutyStamp | Outcome:
         """Find out what came of a purchase whose answer was lost."""
@@ -140,10 +140,10 @@ class StampWork:
         surely = row.asked_at <= without_leaps(stages.SURELY_NOT) - stages.SURELY_NOT
         serial = provider.find(row.key)
         if serial is not None:
-            return _wanted(self._database.write(steps.bought, row, serial, now()))
+            return _required_row(self._database.write(steps.bought, row, serial, now()))
         if surely:
             log.info("stamp.was_not_bought", stamp=row.id, key=row.key)
-            return _wanted(self._database.write(steps.not_bought, row))
+            return _required_row(self._database.write(steps.not_bought, row))
         words = "the answer to a purchase was lost: it is looked for in the provider's list"
         after = stages.next_look(row.asked_at, now())
         self._note(row, "no_answer", words)
@@ -155,8 +155,8 @@ class StampWork:
         if serial.key == row.key:
             return True
         try:
-            if not serial.picture and (found := provider.find(serial.key)) is not None:
-                serial = self._database.write(steps.show_serial, row, found)
+            if not serial.picture and (from_provider := provider.find(serial.key)) is not None:
+                serial = self._database.write(steps.show_serial, row, from_provider)
             stands = provider.reassign(_serial(serial), row.key, row.code_document)
         except ProviderFailed as error:
             if error.retryable:
@@ -228,10 +228,10 @@ class StampWork:
             return
 
         def note(session: Session) -> None:
-            noted = session.get(DutyStamp, row.id, with_for_update=True)
-            if noted is not None:
-                noted.problem, noted.last_error = code, words
-                self._tell(session, noted)
+            stamp = session.get(DutyStamp, row.id, with_for_update=True)
+            if stamp is not None:
+                stamp.problem, stamp.last_error = code, words
+                self._tell(session, stamp)
 
         self._database.write(note)
 
@@ -246,11 +246,11 @@ class StampWork:
         return self._database.read(_current, row.id).serial or "?"
 
     def _trusted(self, row: DutyStamp) -> list[bytes]:
-        own = self._providers.account(row.settings).settings.trust_anchors
-        return [*self._anchors(), *(ssl.PEM_cert_to_DER_cert(anchor) for anchor in own)]
+        of_settings = self._providers.account(row.settings).settings.trust_anchors
+        return [*self._anchors(), *(ssl.PEM_cert_to_DER_cert(anchor) for anchor in of_settings)]
 
 
-def _wanted(row: DutyStamp | None) -> DutyStamp:
+def _required_row(row: DutyStamp | None) -> DutyStamp:
     if row is None:
         raise Superseded("it is not wanted any more, or another attempt has bought it")
     return row
@@ -263,5 +263,5 @@ def _current(session: Session, stamp_id: int) -> DutyStamp:
     return row
 
 
-def _serial(known: StampSerial) -> Serial:
-    return Serial(known.number, known.picture or b"")
+def _serial(row: StampSerial) -> Serial:
+    return Serial(row.number, row.picture or b"")

@@ -70,17 +70,17 @@ def job(session: Session, job_id: int) -> CertsignJob | None:
 
 
 def begun(session: Session, row: CertsignJob) -> Begun:
-    """What an attempt of the row begins with."""
+    """Read what an attempt of the row begins with."""
     return Begun(session.get(SealJob, row.id), [] if row.prepared_for is None else signings(session, row.id))
 
 
-def done(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
+def with_signings(session: Session, job_id: int) -> tuple[CertsignJob | None, list[CertsignSigning]]:
     """The provider's part of a seal job, with its documents where it has ended."""
     of_it = sa.and_(CertsignSigning.job_id == CertsignJob.id, CertsignJob.state == "done")
     query = sa.select(CertsignJob, CertsignSigning).outerjoin(CertsignSigning, of_it).where(CertsignJob.id == job_id)
     rows = session.execute(query.order_by(CertsignSigning.number)).all()
-    found = [row.CertsignSigning for row in rows if row.CertsignSigning is not None]
-    return (rows[0].CertsignJob, found) if rows else (None, [])
+    signings_done = [row.CertsignSigning for row in rows if row.CertsignSigning is not None]
+    return (rows[0].CertsignJob, signings_done) if rows else (None, [])
 
 
 def signings(session: Session, job_id: int) -> list[CertsignSigning]:
@@ -151,8 +151,8 @@ def take_turn(session: Session, settings_mark: str, process: str, now: datetime,
     begun = insert_into(session, CertsignTrial).values(**trial).on_conflict_do_nothing()
     if session.execute(begun.returning(CertsignTrial.settings_mark)).first():
         return False
-    known = sa.select(CertsignTrial).where(CertsignTrial.settings_mark == settings_mark).with_for_update()
-    row = session.scalars(known).one()
+    trial_row = sa.select(CertsignTrial).where(CertsignTrial.settings_mark == settings_mark).with_for_update()
+    row = session.scalars(trial_row).one()
     if row.works:
         return True
     if row.tried_by not in (None, process) and row.tried_until > now:
@@ -172,9 +172,9 @@ def is_known_to_work(session: Session, settings_mark: str) -> bool:
 def end_turn(session: Session, settings_mark: str, now: datetime, *, works: bool, problem: str | None = None) -> None:
     """Others may use these settings (``works``), or try them, unless there is a ``problem``. They are forgotten when nobody has
     tried them for long."""
-    known = {"works": works, "tried_by": None, "tried_until": now, "problem": problem}
-    noted = insert_into(session, CertsignTrial).values(settings_mark=settings_mark, **known)
-    session.execute(noted.on_conflict_do_update(index_elements=["settings_mark"], set_=known))
+    result = {"works": works, "tried_by": None, "tried_until": now, "problem": problem}
+    statement = insert_into(session, CertsignTrial).values(settings_mark=settings_mark, **result)
+    session.execute(statement.on_conflict_do_update(index_elements=["settings_mark"], set_=result))
 
 
 def note_problem(session: Session, settings_mark: str, now: datetime, problem: str, *, refused: bool) -> None:
@@ -224,15 +224,15 @@ def claimed(session: Session, rows: Sequence[CertsignJob]) -> dict[tuple[int, in
     that they are found whatever is killed, and nobody writes over them."""
     ids = [row.id for row in rows]
     jobs = {job.id: job for job in session.scalars(sa.select(SealJob).where(SealJob.id.in_(ids)))}
-    found = {}
+    begun_by_attempt = {}
     for row in rows:
         unprepared = row.prepared_for is None
         if unprepared:
             row.preparation += 1
-        found[row.id, row.attempts] = Begun(
+        begun_by_attempt[row.id, row.attempts] = Begun(
             jobs.get(row.id), [] if unprepared else signings(session, row.id), numbered=unprepared
         )
-    return found
+    return begun_by_attempt
 
 
 def begin_preparation(session: Session, attempt: CertsignJob) -> CertsignJob:
@@ -248,8 +248,8 @@ def keep_prepared(
 ) -> tuple[CertsignJob, bool]:
     """The files are what will be signed, from now on, with settings that are about to be tried; whether these are known to
     work. A permission is another one than any before."""
-    kept = {"prepared_for": dict(prepared.prepared_for), "assurance": dict(prepared.assurance)}
-    row = _changed(session, attempt, {**kept, "settings_mark": settings_mark, **_NO_PERMISSION})
+    kept_with_job = {"prepared_for": dict(prepared.prepared_for), "assurance": dict(prepared.assurance)}
+    row = _changed(session, attempt, {**kept_with_job, "settings_mark": settings_mark, **_NO_PERMISSION})
     columns = [column.key for column in _SIGNINGS.columns]
     rows = [{name: getattr(signing, name) for name in columns} for signing in prepared.signings]
     if rows:
@@ -336,7 +336,7 @@ def fail(session: Session, row: CertsignJob, failure: str, now: datetime) -> Non
 
 def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -> None:
     """Ask the provider again now, as ``order`` says. Settings that it refused may be tried again."""
-    row = _named(session, seal_id)
+    row = _locked_job_of_seal(session, seal_id)
     if row is None or row.state == "done" or row.order is None:
         return
     if row.failure == CERTIFICATE_CHANGED:
@@ -357,7 +357,7 @@ def retry(session: Session, seal_id: str, order: CertsignOrder, now: datetime) -
 
 def waive(session: Session, seal_id: str, waived_by: str, now: datetime) -> None:
     """Seal with the local certificate instead, because a person decided so. Not where everything was signed already."""
-    row = _named(session, seal_id)
+    row = _locked_job_of_seal(session, seal_id)
     if row is None or row.state == "done" or row.order is None:
         return
     row.state, row.finished_at, row.leased_until, row.leased_by = "done", now, None, None
@@ -408,7 +408,7 @@ def forget(session: Session, job_ids: Sequence[int]) -> None:
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _named(session: Session, seal_id: str) -> CertsignJob | None:
+def _locked_job_of_seal(session: Session, seal_id: str) -> CertsignJob | None:
     return session.scalar(sa.select(CertsignJob).where(CertsignJob.seal_id == seal_id).with_for_update())
 
 
@@ -441,14 +441,14 @@ _SIGNED = (
 def _changed(session: Session, attempt: CertsignJob, values: Mapping[str, Any]) -> CertsignJob:
     """Change the row, in one statement, while it is this attempt's; returns it as it is then. Raises TakenOver when it is
     not."""
-    this = (
+    is_still_the_attempts = (
         CertsignJob.id == attempt.id,
         CertsignJob.state == "due",
         CertsignJob.attempts == attempt.attempts,
         CertsignJob.preparation == attempt.preparation,
         CertsignJob.authorization == attempt.authorization,
     )
-    change = sa.update(CertsignJob).where(*this).values(values).returning(CertsignJob)
+    change = sa.update(CertsignJob).where(*is_still_the_attempts).values(values).returning(CertsignJob)
     row = session.scalars(change.execution_options(synchronize_session=False)).first()
     if row is None:
         raise TakenOver(f"job {attempt.id}, attempt {attempt.attempts}")

@@ -54,7 +54,7 @@ class Base:
 class Asked:
     """What the person is asked, sealed, until a moment; and what the provider wants to have with the answer, sealed."""
 
-    asked: str
+    sealed_ask: str
     until: datetime
     session: str
     step: str
@@ -72,8 +72,8 @@ def of_ids(session: Session, ids: Sequence[str]) -> list[Confirmation]:
     """Those of these ids that are known, in that order."""
     if not ids:
         return []
-    known = {row.id: row for row in session.scalars(sa.select(Confirmation).where(Confirmation.id.in_(ids)))}
-    return [known[one] for one in ids if one in known]
+    row_by_id = {row.id: row for row in session.scalars(sa.select(Confirmation).where(Confirmation.id.in_(ids)))}
+    return [row_by_id[confirmation_id] for confirmation_id in ids if confirmation_id in row_by_id]
 
 
 def signed_of(session: Session, submission_id: int) -> list[Confirmation]:
@@ -97,7 +97,7 @@ def signed_count(session: Session, confirmation_id: str) -> int:
 def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
     """The documents that were signed in these confirmations, by uuid, as they are after the last of them. Raises LookupError
     when one of them is not known to be signed."""
-    found: dict[str, Base] = {}
+    base_by_document: dict[str, Base] = {}
     for confirmation_id in after:
         row = session.get(Confirmation, confirmation_id)
         if row is None or row.stage != Stage.SIGNED:
@@ -105,24 +105,25 @@ def bases(session: Session, after: Sequence[str]) -> dict[str, Base]:
         for signing in signings(session, confirmation_id):
             if signing.signed is None or signing.level is None:
                 raise LookupError(confirmation_id)
-            before = found.get(signing.document)
-            found[signing.document] = Base(
+            before = base_by_document.get(signing.document)
+            base_by_document[signing.document] = Base(
                 file=BlobRef.model_validate(signing.signed),
                 pages=signing.pages,
                 level=signing.level,
                 conformance=signing.conformance if before is None else before.conformance,
                 confirmation=confirmation_id,
-                drawn=[*(before.drawn if before else ()), *({**one, "picture": None} for one in signing.drawn)],
+                drawn=[*(before.drawn if before else ()), *({**mark, "picture": None} for mark in signing.drawn)],
                 fields=(before.fields if before else frozenset()) | frozenset(signing.fields),
             )
-    return found
+    return base_by_document
 
 
 def changed_for(documents: Sequence[Any], values: Sequence[Any], uuid: str, base: Base) -> dict[str, Any]:
     """Return what is another in a FillRequest when this document is the ``base``, which others have signed."""
     return {
         "documents": [
-            one.model_copy(update={"file": base.file, "signed": True}) if one.uuid == uuid else one for one in documents
+            document.model_copy(update={"file": base.file, "signed": True}) if document.uuid == uuid else document
+            for document in documents
         ],
         "values": [value for value in values if value.field.uuid not in base.fields],
     }
@@ -250,7 +251,7 @@ def answer(session: Session, confirmation_id: str, ask: int, sealed: str, now: d
 
 def take_answers(session: Session, attempt: Confirmation) -> Confirmation:
     """The answers are about to be tried: whatever is killed, they are never tried again."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.answers = row.asked = row.asked_until = None
     _become(row, Stage.PREPARING)
     return row
@@ -258,7 +259,7 @@ def take_answers(session: Session, attempt: Confirmation) -> Confirmation:
 
 def begin_preparation(session: Session, attempt: Confirmation) -> Confirmation:
     """Note down that files are about to be prepared, so that they are found whatever is killed; those before are void."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.preparation += 1
     row.prepared_for = row.assurance = None
     _forget_permission(row)
@@ -274,7 +275,7 @@ def keep_prepared(
     assurance: Mapping[str, Any],
 ) -> Confirmation:
     """The files are what will be signed, from now on."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.prepared_for, row.assurance = dict(prepared_for), dict(assurance)
     session.add_all(prepared)
     return row
@@ -282,14 +283,14 @@ def keep_prepared(
 
 def keep_login(session: Session, attempt: Confirmation, login: str) -> Confirmation:
     """The person has logged in at the provider; ``login`` is sealed."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.login, row.session, row.session_step, row.session_until = login, None, None, None
     return row
 
 
 def note_settings(session: Session, attempt: Confirmation, settings_mark: str) -> Confirmation:
     """Note down which settings are about to be tried."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     if row.settings_mark != settings_mark:
         row.settings_mark, row.counted = settings_mark, False
     return row
@@ -297,13 +298,13 @@ def note_settings(session: Session, attempt: Confirmation, settings_mark: str) -
 
 def note_refusal(session: Session, attempt: Confirmation, reason: str) -> None:
     """The provider refused these settings and counts that: they are not tried again, by whoever."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.counted, row.last_error = True, reason
 
 
 def keep_grant(session: Session, attempt: Confirmation, grant: str, until: datetime) -> Confirmation:
     """The provider permits what was asked; ``grant`` is sealed."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     row.grant, row.grant_until = grant, until
     row.session = row.session_step = row.session_until = None
     _become(row, Stage.AUTHORISED)
@@ -312,7 +313,7 @@ def keep_grant(session: Session, attempt: Confirmation, grant: str, until: datet
 
 def begin_authorization(session: Session, attempt: Confirmation, problem: ConfirmationProblem | None) -> Confirmation:
     """The permission is worth nothing any more: the person is asked for another one, and told why."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     _forget_permission(row)
     row.problem = problem.value if problem else None
     _become(row, Stage.PREPARING)
@@ -323,16 +324,16 @@ def keep_signatures(
     session: Session, attempt: Confirmation, signatures: Mapping[int, bytes], now: datetime
 ) -> Confirmation:
     """These signatures, which were verified, by the numbers of their documents. None takes another's place."""
-    row = _held(session, attempt)
+    row = _locked_attempt(session, attempt)
     _forget_permission(row)
     row.problem = None
     for number, signature in signatures.items():
-        this = (
+        unsigned = (
             ConfirmationSigning.confirmation_id == row.id,
             ConfirmationSigning.number == number,
             ConfirmationSigning.signature.is_(None),
         )
-        session.execute(sa.update(ConfirmationSigning).where(*this).values(signature=signature, signed_at=now))
+        session.execute(sa.update(ConfirmationSigning).where(*unsigned).values(signature=signature, signed_at=now))
     if signed_count(session, row.id) < row.documents:
         _become(row, Stage.PREPARING)  # the provider permits fewer at once than there are: it is asked again
     return row
@@ -347,10 +348,10 @@ def keep_file(
     notices: Sequence[Mapping[str, Any]],
 ) -> Confirmation:
     """A document with its signature is stored, and was read back."""
-    row = _held(session, attempt)
-    this = (ConfirmationSigning.confirmation_id == row.id, ConfirmationSigning.number == number)
+    row = _locked_attempt(session, attempt)
+    of_document = (ConfirmationSigning.confirmation_id == row.id, ConfirmationSigning.number == number)
     signed = file.model_dump(mode="json")
-    session.execute(sa.update(ConfirmationSigning).where(*this).values(signed=signed, level=level))
+    session.execute(sa.update(ConfirmationSigning).where(*of_document).values(signed=signed, level=level))
     assurance = dict(row.assurance or {})
     assurance["notices"] = [*assurance.get("notices", ()), *notices]
     row.assurance = assurance
@@ -360,27 +361,27 @@ def keep_file(
 # --- how an attempt ends (in the transaction that writes its outcome) ------------------------------------------------------
 
 
-def wait_for_person(session: Session, row: Confirmation, asked: Asked, now: datetime) -> None:
+def wait_for_person(session: Session, row: Confirmation, ask: Asked, now: datetime) -> None:
     """The person is asked; the next attempt is when they have answered, or when the time for that is over."""
     _become(row, Stage.ASKING)
     row.ask += 1
-    row.asked, row.asked_until, row.answers = asked.asked, asked.until, None
-    row.session, row.session_step, row.session_until = asked.session, asked.step, None
-    row.attempts, row.faults, row.next_attempt_at, row.last_error = 0, 0, max(asked.until, now), None
+    row.asked, row.asked_until, row.answers = ask.sealed_ask, ask.until, None
+    row.session, row.session_step, row.session_until = ask.session, ask.step, None
+    row.attempts, row.faults, row.next_attempt_at, row.last_error = 0, 0, max(ask.until, now), None
 
 
 def wait_for_provider(
-    row: Confirmation, session_text: str, step: str, until: datetime, at: datetime, asked: str | None
+    row: Confirmation, session_text: str, step: str, until: datetime, at: datetime, sealed_ask: str | None
 ) -> None:
-    """The provider, or the person at it, needs time: it is asked again ``at`` that moment, up to ``until``. With ``asked`` the
-    person is told so."""
+    """The provider, or the person at it, needs time: it is asked again ``at`` that moment, up to ``until``. With ``sealed_ask``
+    the person is told so."""
     row.session, row.session_step, row.session_until = session_text, step, until
     row.attempts, row.next_attempt_at, row.last_error = 0, at, None
-    if asked is not None:
+    if sealed_ask is not None:
         _become(row, Stage.ASKING)
         if row.asked is None:
             row.ask += 1
-        row.asked, row.asked_until = asked, until
+        row.asked, row.asked_until = sealed_ask, until
 
 
 def ask_anew(row: Confirmation, problem: ConfirmationProblem) -> None:
@@ -472,7 +473,7 @@ def _locked(session: Session, confirmation_id: str) -> Confirmation | None:
     return session.scalar(sa.select(Confirmation).where(Confirmation.id == confirmation_id).with_for_update())
 
 
-def _held(session: Session, attempt: Confirmation) -> Confirmation:
+def _locked_attempt(session: Session, attempt: Confirmation) -> Confirmation:
     """The row as it is, locked. Raises TakenOver when it is not this attempt's any more."""
     row = _locked(session, attempt.id)
     if (

@@ -54,10 +54,10 @@ def busy_until(session: Session, submission_id: int) -> datetime | None:
 
 def statements(session: Session, submission_id: int) -> int:
     """Count the statements that are kept of a submission."""
-    kept = sa.select(sa.func.count()).where(
+    count = sa.select(sa.func.count()).where(
         StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None)
     )
-    return session.scalar(kept) or 0
+    return session.scalar(count) or 0
 
 
 def begin(
@@ -68,17 +68,17 @@ def begin(
     busy: datetime | None,
     now: datetime,
     *,
-    asked: bool,
+    is_requested: bool,
 ) -> None:
-    """Note what was deleted. ``asked`` again, not only told twice, it is confirmed again: with what was deleted then, or the
-    first time."""
+    """Note what was deleted. When it ``is_requested`` again, not only told twice, it is confirmed again: with what was deleted
+    then, or the first time."""
     row = session.scalar(for_update(sa.select(ErasureRow).where(ErasureRow.submission_id == submission_id)))
     if row is None:
         row = ErasureRow(submission_id=submission_id, erased_at=now, deleted={}, ready_at=now)
         session.add(row)
     row.deleted = {kind: max(count, row.deleted.get(kind, 0)) for kind, count in deleted.items()}
     row.removal = removal or row.removal
-    if asked:
+    if is_requested:
         row.ready_at = now if busy is None else busy + SWEPT_AFTER
         row.told_at = None
 

@@ -65,7 +65,7 @@ def create(
     return once(session, rpc.CREATE, command, decide)
 
 
-def cancel(session: Session, command: rpc.ChangeBatch, kept: timedelta, now: datetime) -> rpc.Batch:
+def cancel(session: Session, command: rpc.ChangeBatch, keep_for: timedelta, now: datetime) -> rpc.Batch:
     """Make no more rows of it, nor try any again: what was to be made of them is dropped. Those that were made stay."""
 
     def decide() -> rpc.Batch:
@@ -75,7 +75,7 @@ def cancel(session: Session, command: rpc.ChangeBatch, kept: timedelta, now: dat
         _set_all(session, row.id, RowStatus.FAILED, {"input": None})
         session.refresh(row, with_for_update=True)
         row.cancelled_at = row.cancelled_at or now
-        _end(session, row, kept, now)
+        _end(session, row, keep_for, now)
         row.actor = row.settings = None
         return queries.presented(session, [row])[0]
 
@@ -106,7 +106,7 @@ def make(
     line_id: int,
     command: CreateSubmission,
     template: TemplateSnapshot,
-    planned: Plan,
+    plan: Plan,
     prepared: Sequence[Prepared],
     site: Site,
     now: datetime,
@@ -116,12 +116,12 @@ def make(
     line = _pending(session, line_id)
     if line is None:
         raise ServiceError("conflict", "The row is no longer pending.")
-    if planned.given_preferences and _has_made(session, line.batch_id):  # the template has them by now
-        planned = replace(planned, given_preferences={})
-    made = submissions.create(session, command, template, planned, prepared, site, now)
-    line.status, line.submission_id, line.input, line.error = RowStatus.CREATED.value, made.id, None, None
+    if plan.given_preferences and _has_made(session, line.batch_id):  # the template has them by now
+        plan = replace(plan, given_preferences={})
+    submission = submissions.create(session, command, template, plan, prepared, site, now)
+    line.status, line.submission_id, line.input, line.error = RowStatus.CREATED.value, submission.id, None, None
     _progress(session, line, now)
-    return made.id
+    return submission.id
 
 
 def fail(session: Session, line_id: int, error: rpc.RowError, now: datetime) -> bool:
@@ -144,12 +144,12 @@ def put_back(session: Session, line_id: int, error: rpc.RowError, most: int, now
         _progress(session, line, now)
 
 
-def finish(session: Session, row: BatchRow, kept: timedelta, now: datetime) -> None:
+def finish(session: Session, row: BatchRow, keep_for: timedelta, now: datetime) -> None:
     """The loop has found no row that is pending; ``row`` is locked. If there is one by now, the batch is due again."""
     if session.scalar(queries.next_lines(row.id, 1)) is not None:
         row.make_due(now)
     else:
-        _end(session, row, kept, now)
+        _end(session, row, keep_for, now)
 
 
 def forget(session: Session, now: datetime) -> int:
@@ -181,26 +181,26 @@ def _set_all(session: Session, batch_id: int, status: RowStatus, values: dict[st
 
 def _pending(session: Session, line_id: int) -> BatchLineRow | None:
     """The row, locked, if it is still to be made."""
-    this = sa.select(BatchLineRow).where(BatchLineRow.id == line_id)
-    line: BatchLineRow | None = session.scalar(for_update(this).execution_options(populate_existing=True))
+    query = sa.select(BatchLineRow).where(BatchLineRow.id == line_id)
+    line: BatchLineRow | None = session.scalar(for_update(query).execution_options(populate_existing=True))
     return line if line is not None and line.status == RowStatus.PENDING else None
 
 
 def _has_made(session: Session, batch_id: int) -> bool:
-    made = sa.exists().where(BatchLineRow.batch_id == batch_id, BatchLineRow.status == RowStatus.CREATED.value)
-    return session.scalar(sa.select(made)) or False
+    is_created = sa.exists().where(BatchLineRow.batch_id == batch_id, BatchLineRow.status == RowStatus.CREATED.value)
+    return session.scalar(sa.select(is_created)) or False
 
 
 def _progress(session: Session, line: BatchLineRow, now: datetime) -> None:
     line.updated_at = now
     session.flush()
-    this = sa.update(BatchRow).where(BatchRow.id == line.batch_id)
-    session.execute(this.values(updated_at=now, progressed_at=now))
+    statement = sa.update(BatchRow).where(BatchRow.id == line.batch_id)
+    session.execute(statement.values(updated_at=now, progressed_at=now))
 
 
-def _end(session: Session, row: BatchRow, kept: timedelta, now: datetime) -> None:
+def _end(session: Session, row: BatchRow, keep_for: timedelta, now: datetime) -> None:
     row.ended_at = row.ended_at or now
-    row.expires_at = row.ended_at + kept
+    row.expires_at = row.ended_at + keep_for
     row.updated_at = now
     row.state, row.finished_at = "done", now
     row.leased_until = row.leased_by = None

@@ -30,7 +30,7 @@ def unsent(session: Session, query: rpc.FindUnsent) -> rpc.UnsentRows:
         rpc.UnsentRow(batch_id=batch.id, mentioned_in=mentioned, updated_at=batch.updated_at)
         for batch, mentioned in _batches(session, query.actor, query.email)
     ]
-    found = [
+    rows = [
         rpc.UnsentRow(
             batch_id=line.batch_id,
             row=line.number,
@@ -42,7 +42,7 @@ def unsent(session: Session, query: rpc.FindUnsent) -> rpc.UnsentRows:
         )
         for line, mentioned in islice(_lines(session, query.actor, query.email), MOST_SHOWN)
     ]
-    return rpc.UnsentRows(data=[*common, *found][:MOST_SHOWN])
+    return rpc.UnsentRows(data=[*common, *rows][:MOST_SHOWN])
 
 
 def remove(session: Session, command: rpc.RemoveUnsent, now: datetime) -> rpc.RemovedUnsent:
@@ -92,12 +92,12 @@ def _batches(session: Session, actor: Actor, email: str) -> Iterator[tuple[Batch
     may_name = sa.cast(BatchRow.settings, sa.Text).ilike(like_pattern(email), escape=LIKE_ESCAPE)
     candidates = sa.select(BatchRow).where(may_name, of_mode(actor, BatchRow)).order_by(BatchRow.id.desc())
     for batch in session.scalars(candidates):
-        said = (batch.settings or {}).get("submission")
-        if mentioned := list(places(said, email, "settings")):
+        common_content = (batch.settings or {}).get("submission")
+        if mentioned := list(places(common_content, email, "settings")):
             yield batch, mentioned
 
 
 def _parties(line: BatchLineRow, email: str) -> list[dict[str, Any]]:
-    wanted = mailbox(email)
+    searched_mailbox = mailbox(email)
     submitters = (line.input or {}).get("submitters") or []
-    return [one for one in submitters if mailbox(str(one.get("email") or "")) == wanted]
+    return [submitter for submitter in submitters if mailbox(str(submitter.get("email") or "")) == searched_mailbox]

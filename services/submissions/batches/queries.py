@@ -41,8 +41,8 @@ def rows(session: Session, query: rpc.ListBatchRows, site: Site) -> Page[rpc.Bat
     exact = [_LINES.c.batch_id == query.id]
     if query.status is not None:
         exact.append(_LINES.c.status == query.status.value)
-    found = [line for (line,) in page(session, query, [Listing(_LINES, exact=exact)], sa.select(BatchLineRow))]
-    submitters = _submitters(session, found, query.actor, site) if "submitters" in query.include else None
+    lines = [line for (line,) in page(session, query, [Listing(_LINES, exact=exact)], sa.select(BatchLineRow))]
+    submitters = _submitters(session, lines, query.actor, site) if "submitters" in query.include else None
 
     def shown(line: BatchLineRow) -> rpc.BatchRow:
         return as_stored(
@@ -57,7 +57,7 @@ def rows(session: Session, query: rpc.ListBatchRows, site: Site) -> Page[rpc.Bat
             submitters=None if submitters is None else submitters.get(line.submission_id or 0, []),
         )
 
-    return Page(data=readable(rpc.BatchRow, found, shown), pagination=Pagination.of([line.id for line in found]))
+    return Page(data=readable(rpc.BatchRow, lines, shown), pagination=Pagination.of([line.id for line in lines]))
 
 
 def visible_batch(session: Session, actor: Actor, batch_id: int) -> BatchRow:
@@ -69,29 +69,29 @@ def visible_batch(session: Session, actor: Actor, batch_id: int) -> BatchRow:
     return row
 
 
-def presented(session: Session, found: Sequence[BatchRow]) -> list[rpc.Batch]:
+def presented(session: Session, rows: Sequence[BatchRow]) -> list[rpc.Batch]:
     """One more query for all of them."""
-    counted: dict[int, dict[str, int]] = {row.id: {} for row in found}
+    counted: dict[int, dict[str, int]] = {batch_row.id: {} for batch_row in rows}
     counting = sa.select(BatchLineRow.batch_id, BatchLineRow.status, sa.func.count()).group_by(
         BatchLineRow.batch_id, BatchLineRow.status
     )
-    for batch_id, status, count in session.execute(counting.where(BatchLineRow.batch_id.in_(counted))) if found else ():
+    for batch_id, status, count in session.execute(counting.where(BatchLineRow.batch_id.in_(counted))) if rows else ():
         counted[batch_id][status] = count
     return [
         as_stored(
             rpc.Batch,
-            id=row.id,
-            status=_status(row),
-            template_id=row.template_id,
-            rate=row.rate,
-            counts=as_stored(rpc.BatchCounts, **counted[row.id]),
-            warnings=[as_stored(rpc.RowProblem, **warning) for warning in row.warnings],
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-            ended_at=row.ended_at,
-            expires_at=row.expires_at,
+            id=batch_row.id,
+            status=_status(batch_row),
+            template_id=batch_row.template_id,
+            rate=batch_row.rate,
+            counts=as_stored(rpc.BatchCounts, **counted[batch_row.id]),
+            warnings=[as_stored(rpc.RowProblem, **warning) for warning in batch_row.warnings],
+            created_at=batch_row.created_at,
+            updated_at=batch_row.updated_at,
+            ended_at=batch_row.ended_at,
+            expires_at=batch_row.expires_at,
         )
-        for row in found
+        for batch_row in rows
     ]
 
 
@@ -131,10 +131,10 @@ def _submitters(
     """By submission. Signing links are for who may act."""
     numbers = [line.submission_id for line in lines if line.submission_id is not None]
     acts = may_act(actor)
-    found: dict[int, list[rpc.RowSubmitter]] = {}
+    submitters_by_submission: dict[int, list[rpc.RowSubmitter]] = {}
     for row in queries.submitters_of(session, numbers) if numbers else ():
-        found.setdefault(row.submission_id, []).append(_submitter(row, site, acts=acts))
-    return found
+        submitters_by_submission.setdefault(row.submission_id, []).append(_submitter(row, site, acts=acts))
+    return submitters_by_submission
 
 
 def _submitter(row: SubmitterRow, site: Site, *, acts: bool) -> rpc.RowSubmitter:

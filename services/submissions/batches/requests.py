@@ -11,12 +11,12 @@ from contracts.rpc.submissions.batches import BatchSettings
 from contracts.types import Actor
 
 
-def request_of(settings: BatchSettings, actor: Actor, own: dict[str, Any], request_id: str) -> CreateSubmission:
+def request_of(settings: BatchSettings, actor: Actor, row_content: dict[str, Any], request_id: str) -> CreateSubmission:
     """Return the request: what the row leaves out is as the batch has it. ServiceError ``invalid`` for what no request can
     hold."""
     values: dict[str, Any] = {
         **settings.submission,
-        **own,
+        **row_content,
         "template_id": settings.template_id,
         "account": settings.account,
         "actor": actor,

@@ -53,12 +53,12 @@ LOOKED_EVERY, FORGOTTEN_EVERY = timedelta(seconds=20), timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Batches:
-    """``kept`` is how long a batch is kept once it has ended."""
+    """``keep_for`` is how long a batch is kept once it has ended."""
 
     creator: Creator
     database: Database
     site: Site
-    kept: timedelta
+    keep_for: timedelta
 
     def loops(self) -> list[DueWork | Every]:
         work = DueWork(
@@ -88,7 +88,7 @@ class Batches:
         most = max(1, batch.rate // 60)
         lines = self.database.read(queries.due_lines, batch.id, most + 1)
         if batch.settings is None or batch.actor is None or not lines:
-            return self._over()
+            return self._end_batch()
         settings, actor = BatchSettings.model_validate(batch.settings), Actor.model_validate(batch.actor)
         work = _Portion(self, batch.request_id, settings, actor)
         dealt_with = 0
@@ -99,13 +99,13 @@ class Batches:
                 return Retry(trouble)
             dealt_with += 1
         if dealt_with == len(lines) and not work.put_back:
-            return self._over()
+            return self._end_batch()
         pace = dealt_with * 60 / batch.rate - (time.monotonic() - began)
         return More(timedelta(seconds=max(pace, PAUSE if work.put_back == dealt_with else 0.0)))
 
-    def _over(self) -> Outcome:
-        kept = self.kept
-        return Done(record=lambda session, row: commands.finish(session, row, kept, now()))
+    def _end_batch(self) -> Outcome:
+        keep_for = self.keep_for
+        return Done(record=lambda session, row: commands.finish(session, row, keep_for, now()))
 
 
 class _Portion:
@@ -121,7 +121,7 @@ class _Portion:
     def make(self, line: BatchLineRow) -> str | None:
         """Make the row, or note why it cannot be made. Returns what is in the way of all rows, for a while."""
         try:
-            number = self._made(line)
+            number = self._make(line)
         except ServiceError as error:
             if error.status < 500:
                 self._fail(line, error)
@@ -135,7 +135,7 @@ class _Portion:
         log.info("batch.row_created", batch=line.batch_id, row=line.number, submission=number)
         return None
 
-    def _made(self, line: BatchLineRow) -> int:
+    def _make(self, line: BatchLineRow) -> int:
         batches = self._batches
         own_id = request_id(self._request_id, line.number)
         command = request_of(self._settings, self._actor, line.input or {}, own_id)
@@ -145,28 +145,28 @@ class _Portion:
         return batches.creator.from_template(
             command,
             template,
-            lambda basis, planned, prepared: batches.database.write(
-                commands.make, line.id, command, basis, planned, prepared, batches.site, now()
+            lambda basis, plan, prepared: batches.database.write(
+                commands.make, line.id, command, basis, plan, prepared, batches.site, now()
             ),
         )
 
     def _fail(self, line: BatchLineRow, error: ServiceError) -> None:
-        told = RowError(error=error.message, code=error.code, details=error.details)
-        if self._batches.database.write(commands.fail, line.id, told, now()):
+        row_error = RowError(error=error.message, code=error.code, details=error.details)
+        if self._batches.database.write(commands.fail, line.id, row_error, now()):
             ROWS.labels("failed").inc()
             log.info("batch.row_failed", batch=line.batch_id, row=line.number, code=error.code)
 
-    def _put_back(self, line: BatchLineRow, told: RowError, cause: Exception) -> None:
-        most = MOST_TRIES_UNAVAILABLE if told.code == "unavailable" else MOST_TRIES
-        unforeseen = None if told.code == "unavailable" else cause
+    def _put_back(self, line: BatchLineRow, row_error: RowError, cause: Exception) -> None:
+        most = MOST_TRIES_UNAVAILABLE if row_error.code == "unavailable" else MOST_TRIES
+        unforeseen = None if row_error.code == "unavailable" else cause
         log.warning(
             "batch.row_put_back",
             batch=line.batch_id,
             row=line.number,
-            code=told.code,
-            reason=told.error,
+            code=row_error.code,
+            reason=row_error.error,
             exc_info=unforeseen,
         )
-        self._batches.database.write(commands.put_back, line.id, told, most, now())
+        self._batches.database.write(commands.put_back, line.id, row_error, most, now())
         self.put_back += 1
         ROWS.labels("put_back").inc()

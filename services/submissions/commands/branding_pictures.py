@@ -40,9 +40,9 @@ def record(submission: LoadedSubmission, prepared: Sequence[Prepared], now: date
             of_owner[file.source.branding] = file.file.model_dump(mode="json")
     before = {key for submitter in submission.submitters for key in blobs_of(submitter)}
     for party_uuid, submitter in owners.items():
-        named = {kind for key, kind in PICTURES.items() if submitter.preferences.get(key)}
+        kinds_used = {kind for key, kind in PICTURES.items() if submitter.preferences.get(key)}
         pictures = {**submitter.branding, **new.get(party_uuid, {})}
-        pictures = {kind: file for kind, file in pictures.items() if kind in named}
+        pictures = {kind: file for kind, file in pictures.items() if kind in kinds_used}
         if pictures != submitter.branding:
             submitter.branding = pictures
             submission.row.values_version += 1

@@ -59,11 +59,11 @@ def erase(announcement: Announcement, why: ErasureReason) -> Erasure:
     brand_keys = [file["key"] for brand in brands for file in brand.values()]
     stated = sa.select(StatementRow.submitter_id, StatementRow.sha256).where(StatementRow.submission_id == row.id)
     proofs = [key for reference in session.execute(stated) for key in statements.keys(row.id, *reference)]
-    own = own_documents(submission.snapshot.documents)
-    documents = _nobody_elses(session, row.id, own)
+    own_files = own_documents(submission.snapshot.documents)
+    documents = _nobody_elses(session, row.id, own_files)
     keys = [
         *blobs_of(row, announcement.attachments),
-        *(file["key"] for file in own),
+        *(file["key"] for file in own_files),
         *brand_keys,
         *proofs,
     ]
@@ -114,16 +114,16 @@ def own_documents(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def deleted_documents(documents: Iterable[dict[str, Any]], results: dict[str, Any] | None) -> list[ErasedDocument]:
     """List the documents that go with the submission, those of its snapshot that are its own and those that were sealed, each
     once. What its parties attached is not among them: from the hash of a drawn name somebody could guess the name."""
-    named = [
+    kind_and_file = [
         (kind, document[part])
         for document in documents
         for kind, part in (("original", "original"), ("prepared", "file"))
         if document[part]["key"].startswith(PREFIX)
     ]
     for version in (*results.get("earlier", ()), results) if results else ():
-        named += [("sealed", document["file"]) for document in version["documents"]]
-        named += [(kind, version[part]) for kind, part in _SEALED_BESIDES if version.get(part)]
-    kinds = {file["sha256"]: kind for kind, file in reversed(named)}
+        kind_and_file += [("sealed", document["file"]) for document in version["documents"]]
+        kind_and_file += [(kind, version[part]) for kind, part in _SEALED_BESIDES if version.get(part)]
+    kinds = {file["sha256"]: kind for kind, file in reversed(kind_and_file)}
     return [ErasedDocument(kind=kind, sha256=sha256) for sha256, kind in reversed(kinds.items())]
 
 
@@ -140,8 +140,10 @@ def _nobody_elses(session: Session, submission_id: int, files: Iterable[dict[str
     digests = {file["sha256"] for file in files}
     rows = sa.select(OwnDocumentRow).where(OwnDocumentRow.sha256.in_(digests))
     in_order = rows.order_by(OwnDocumentRow.sha256, OwnDocumentRow.submission_id)
-    others = {row.sha256 for row in session.scalars(for_update(in_order)) if row.submission_id != submission_id}
-    return sorted(digests - others)
+    digests_of_others = {
+        row.sha256 for row in session.scalars(for_update(in_order)) if row.submission_id != submission_id
+    }
+    return sorted(digests - digests_of_others)
 
 
 def blobs_in(results: dict[str, Any]) -> list[str]:

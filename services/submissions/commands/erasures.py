@@ -50,7 +50,7 @@ def begin(
         "events": row.trail_length,
         "statements": session.scalar(statements) or 0,
     }
-    own = ErasedPart(at=announcement.now, deleted=deleted, storage=storage)
+    own_part = ErasedPart(at=announcement.now, deleted=deleted, storage=storage)
     session.add(
         ErasureRow(
             submission_id=row.id,
@@ -63,7 +63,7 @@ def begin(
             trail_hash=row.trail_hash,
             documents=[document.model_dump(mode="json") for document in documents],
             made_from=made_from,
-            parts={"submissions": own.model_dump(mode="json")},
+            parts={"submissions": own_part.model_dump(mode="json")},
             asked_at=announcement.now,
         )
     )

@@ -127,12 +127,12 @@ def _complete(submission: store.LoadedSubmission, sealed: DocumentsSealed, site:
 def _archives(sealed: DocumentsSealed) -> dict[str, Any]:
     """Until when the archive time-stamp of each file lasts, by its name in DocumentArchived; and of which versions news comes
     too late."""
-    known: dict[str, Any] = {"archive_versions": sealed.archive_versions} if sealed.archive_versions else {}
+    archive_results: dict[str, Any] = {"archive_versions": sealed.archive_versions} if sealed.archive_versions else {}
     if sealed.archive_until is not None:
         first = {"version": 0, "until": sealed.archive_until.isoformat()}
         names = [*(document.uuid for document in sealed.documents), "", *([COMBINED_FILE] if sealed.combined else [])]
-        known["archives"] = dict.fromkeys(names, first)
-    return known
+        archive_results["archives"] = dict.fromkeys(names, first)
+    return archive_results
 
 
 def accept_archived(session: Session, event_id: str, archived: DocumentArchived, site: Site, now: datetime) -> None:
@@ -152,8 +152,8 @@ def accept_archived(session: Session, event_id: str, archived: DocumentArchived,
         return
     later = now + max(_ARCHIVED_VERSION_KEPT, timedelta(seconds=site.link_ttl))
     archives = results.get("archives", {})
-    known = archives.get(archived.document, {}).get("version", 0)
-    if archived.version <= max(known, results.get("archive_versions", {}).get(archived.document, 0)):
+    known_version = archives.get(archived.document, {}).get("version", 0)
+    if archived.version <= max(known_version, results.get("archive_versions", {}).get(archived.document, 0)):
         if archived.file.key not in erasing.blobs_in(results):
             erasing.remove_blobs(session, row.id, [archived.file.key], now, at=later)
         return
@@ -170,19 +170,19 @@ def archive_earlier(session: Session, after: int, limit: int) -> tuple[int | Non
     seal without a time-stamp cannot have one. Returns the last id, None when there are no more, and how many were asked for."""
     sealed = sa.select(SubmissionRow).where(SubmissionRow.id > after, SubmissionRow.results.is_not(None))
     rows = session.scalars(sealed.order_by(SubmissionRow.id).limit(limit).with_for_update()).all()
-    asked = 0
+    count = 0
     for row in rows:
         results = row.results or {}
-        known = {"archives", "archive_versions", "archives_asked_for"} & results.keys()
-        if known or row.pades_level in (None, "B-B") or row.seal_id is None or "audit_trail" not in results:
+        keys_of_archives = {"archives", "archive_versions", "archives_asked_for"} & results.keys()
+        if keys_of_archives or row.pades_level in (None, "B-B") or row.seal_id is None or "audit_trail" not in results:
             continue
         files = {document["uuid"]: BlobRef.model_validate(document["file"]) for document in results["documents"]}
         files[""] = BlobRef.model_validate(results["audit_trail"])
         due = ArchivingDue(submission_id=row.id, seal_id=row.seal_id, files=files)
         emit(session, ARCHIVING_DUE, due, subject=f"submission:{row.id}")
         row.results = {**results, "archives_asked_for": True}
-        asked += 1
-    return (rows[-1].id if rows else None), asked
+        count += 1
+    return (rows[-1].id if rows else None), count
 
 
 def _sealed_file(results: dict[str, Any], name: str) -> dict[str, Any] | None:

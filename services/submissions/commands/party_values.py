@@ -47,8 +47,10 @@ def finish_values(
     own_fields = submission.fields_of(submitter)
     account = queries.account_of(submission.snapshot)
     filled = filling.with_defaults(own_fields, values, signing(submission.row, submitter, now, account))
-    others = shown.of_others(submitter, submission.submitters, covers)
-    remaining, faults = filling.finished(own_fields, submission.fields, submission.document_conditions, filled, others)
+    values_of_others = shown.of_others(submitter, submission.submitters, covers)
+    remaining, faults = filling.finished(
+        own_fields, submission.fields, submission.document_conditions, filled, values_of_others
+    )
     _drop_unused(submission, submitter, remaining, now)
     submitter.values = remaining
     submitter.reasons, without_reason = reasons.of_signed(own_fields, remaining, submitter.reasons)

@@ -52,9 +52,9 @@ def accept_certsign(session: Session, event_id: str, changed: CertsignChanged, s
     announcement = Announcement(submission, site, store.moment(submission, now))
     if _is_news(announcement, before, after):
         if after.status is CertsignStatus.SIGNED:
-            _write(announcement, trail.COMPLETE_CERTSIGN, _said(after))
+            _write(announcement, trail.COMPLETE_CERTSIGN, _trail_data(after))
         elif after.status is CertsignStatus.FAILED and not after.waived_by:
-            _write(announcement, trail.FAIL_CERTSIGN, _said(after))
+            _write(announcement, trail.FAIL_CERTSIGN, _trail_data(after))
             announce.certsign_failed(announcement, after)
 
 
@@ -73,7 +73,7 @@ def accept_dutystamp(session: Session, event_id: str, changed: DutystampChanged,
         if after.status is DutystampStatus.STAMPED:
             _write(announcement, trail.COMPLETE_DUTYSTAMP, _stamped(after))
         elif after.status is DutystampStatus.FAILED:
-            _write(announcement, trail.FAIL_DUTYSTAMP, _said(after))
+            _write(announcement, trail.FAIL_DUTYSTAMP, _trail_data(after))
             announce.provider_problem(announcement, DUTYSTAMP, after)
     tell_once_stamped(announcement)
 
@@ -124,14 +124,14 @@ def retry_certsign(session: Session, command: rpc.RetryCertsign, site: Site, now
 
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
-        kept = providers.certsign_of(submission.row.certsign)
+        certsign = providers.certsign_of(submission.row.certsign)
         if confirming.order_of(submission.snapshot.certsign, submission.row.certsign) is not None:
-            _ask_signers_again(submission, command, kept, now)
+            _ask_signers_again(submission, command, certsign, now)
             return queries.presented(session, submission, site, now, unmasked=True)
-        if kept is None or not kept.may_be_retried or not _is_sealing(submission):
-            raise _nothing_failed("certsign_sign_status", kept)
+        if certsign is None or not certsign.may_be_retried or not _is_sealing(submission):
+            raise _nothing_failed("certsign_sign_status", certsign)
         submission.snapshot.certsign = command.order.model_dump(mode="json")
-        pending = kept.model_copy(
+        pending = certsign.model_copy(
             update={"status": CertsignStatus.PENDING, "provider": command.order.provider, "next_attempt_at": None}
         )
         submission.row.certsign = pending.model_dump(mode="json")
@@ -144,7 +144,7 @@ def retry_certsign(session: Session, command: rpc.RetryCertsign, site: Site, now
 
 
 def _ask_signers_again(
-    submission: store.LoadedSubmission, command: rpc.RetryCertsign, kept: KeptCertsign | None, now: datetime
+    submission: store.LoadedSubmission, command: rpc.RetryCertsign, certsign: KeptCertsign | None, now: datetime
 ) -> None:
     """Signers whose confirmation failed are asked again, with the account's settings of today, as all who come later."""
     failed = [
@@ -155,7 +155,7 @@ def _ask_signers_again(
         and confirmation.status is IdentityStatus.FAILED
     ]
     if not failed or command.order.mode is not CertsignMode.SIGNER:
-        raise _nothing_failed("certsign_sign_status", kept)
+        raise _nothing_failed("certsign_sign_status", certsign)
     submission.snapshot.certsign = command.order.model_dump(mode="json")
     at = store.moment(submission, now)
     for submitter, confirmation in failed:
@@ -167,30 +167,32 @@ def waive_certsign(announcement: Announcement, actor: Actor) -> bool:
     """Give the provider's signature up: the local certificate is taken, and the trail names who decided that. True when the
     sealing that is under way goes on with it. Raises ServiceError unless there is something to give up."""
     submission = announcement.submission
-    kept = providers.certsign_of(submission.row.certsign)
+    certsign = providers.certsign_of(submission.row.certsign)
     if (order := confirming.order_of(submission.snapshot.certsign, submission.row.certsign)) is not None:
-        return _waive_signers(announcement, actor, order, kept)
-    if kept is None or not kept.may_be_waived or submission.row.sealing_status == SealingStatus.SEALED.value:
-        raise _nothing_failed("certsign_sign_status", kept)
-    waived = kept.model_copy(
+        return _waive_signers(announcement, actor, order, certsign)
+    if certsign is None or not certsign.may_be_waived or submission.row.sealing_status == SealingStatus.SEALED.value:
+        raise _nothing_failed("certsign_sign_status", certsign)
+    waived = certsign.model_copy(
         update={"status": CertsignStatus.FAILED, "waived_by": actor.email, "next_attempt_at": None}
     )
     submission.row.certsign = waived.model_dump(mode="json")
-    _record(announcement, trail.WAIVE_CERTSIGN, trail.actor_data(actor) | {"provider": kept.provider})
+    _record(announcement, trail.WAIVE_CERTSIGN, trail.actor_data(actor) | {"provider": certsign.provider})
     if not _is_sealing(submission):
         return False
     _tell_rendering(announcement, None, actor.email)
     return True
 
 
-def _waive_signers(announcement: Announcement, actor: Actor, order: CertsignOrder, kept: KeptCertsign | None) -> bool:
+def _waive_signers(
+    announcement: Announcement, actor: Actor, order: CertsignOrder, certsign: KeptCertsign | None
+) -> bool:
     """Signers who have not signed at the provider yet complete without it; what was signed there stays. Where the sealing has
     failed it is done without that, too: False, it is still to be begun anew."""
     submission, row = announcement.submission, announcement.submission.row
     failed = row.sealing_status == SealingStatus.FAILED.value
     open_still = row.sealing_status is None and submission.state.status is SubmissionStatus.PENDING
     if not failed and not open_still:
-        raise _nothing_failed("certsign_sign_status", kept)
+        raise _nothing_failed("certsign_sign_status", certsign)
     waived = KeptCertsign(
         status=CertsignStatus.FAILED, provider=order.provider, at=announcement.now, waived_by=actor.email
     )
@@ -208,9 +210,9 @@ def _waive_signers(announcement: Announcement, actor: Actor, order: CertsignOrde
 
 def tell_waived_again(announcement: Announcement) -> None:
     """Tell once more what was waived before rendering had the order: its queues do not wait for each other."""
-    kept = providers.certsign_of(announcement.submission.row.certsign)
-    if kept is not None and kept.waived_by is not None:
-        _tell_rendering(announcement, None, kept.waived_by)
+    certsign = providers.certsign_of(announcement.submission.row.certsign)
+    if certsign is not None and certsign.waived_by is not None:
+        _tell_rendering(announcement, None, certsign.waived_by)
 
 
 def retry_dutystamp(session: Session, command: rpc.RetryDutystamp, site: Site, now: datetime) -> Submission:
@@ -218,14 +220,14 @@ def retry_dutystamp(session: Session, command: rpc.RetryDutystamp, site: Site, n
 
     def decide() -> Submission:
         submission = store.lock_for(session, command.actor, command.id)
-        kept = providers.dutystamp_of(submission.row.dutystamp)
+        dutystamp = providers.dutystamp_of(submission.row.dutystamp)
         is_ordered = submission.row.sealing_status in (SealingStatus.SEALING.value, SealingStatus.SEALED.value)
-        if kept is None or not kept.may_be_retried or not is_ordered or submission.row.seal_id is None:
-            raise _nothing_failed("dutystamp_status", kept)
+        if dutystamp is None or not dutystamp.may_be_retried or not is_ordered or submission.row.seal_id is None:
+            raise _nothing_failed("dutystamp_status", dutystamp)
         renewed = {"settings": command.settings, "provider": command.provider}
         order = DutystampOrder.model_validate(submission.snapshot.dutystamp).model_copy(update=renewed)
         submission.snapshot.dutystamp = order.model_dump(mode="json")
-        pending = kept.model_copy(
+        pending = dutystamp.model_copy(
             update={"status": DutystampStatus.PENDING, "provider": command.provider, "next_attempt_at": None}
         )
         submission.row.dutystamp = pending.model_dump(mode="json")
@@ -259,17 +261,17 @@ def _is_sealing(submission: store.LoadedSubmission) -> bool:
     return submission.row.sealing_status == SealingStatus.SEALING.value
 
 
-def _nothing_failed(field: str, kept: KeptCertsign | KeptDutystamp | None) -> ServiceError:
-    state = kept.status.value if kept else "null"
+def _nothing_failed(field: str, provider_state: KeptCertsign | KeptDutystamp | None) -> ServiceError:
+    state = provider_state.status.value if provider_state else "null"
     message = f"{field} is {state}: only what has failed can be tried again"
     return ServiceError("conflict", message, [{"field": field, "reason": f"is {state}"}])
 
 
-def _said(state: KeptCertsign | KeptDutystamp) -> dict[str, Any]:
+def _trail_data(state: KeptCertsign | KeptDutystamp) -> dict[str, Any]:
     reason = (state.message or "")[: trail.LONGEST_SAID] or None
     subject = getattr(state, "subject", None)
-    said = {"provider": state.provider, "certificate": subject, "reason": reason if state.status == "failed" else None}
-    return {key: value for key, value in said.items() if value}
+    data = {"provider": state.provider, "certificate": subject, "reason": reason if state.status == "failed" else None}
+    return {key: value for key, value in data.items() if value}
 
 
 def _stamped(state: KeptDutystamp) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def erase(session: Session, submission_id: int, site: Site, due_by: datetime, no
     if submission is None or not session.scalar(sa.select(still_due)):
         return False
     row, account = submission.row, submission.snapshot.account
-    kept = retention.days(row.preferences, account)
-    why = ErasureReason(reason=erasure.RETENTION, keep_days=kept, due_at=row.erase_at)
+    keep_days = retention.days(row.preferences, account)
+    why = ErasureReason(reason=erasure.RETENTION, keep_days=keep_days, due_at=row.erase_at)
     erasing.erase(Announcement(submission, site, store.moment(submission, now)), why)
     return True
 
@@ -38,8 +38,8 @@ def erase(session: Session, submission_id: int, site: Site, due_by: datetime, no
 def backlog(session: Session, now: datetime) -> tuple[int, int]:
     """Count the submissions that are due and not erased yet, and those that are on legal hold."""
     overdue = sa.select(sa.func.count()).where(*_due_by(now))
-    held = sa.select(sa.func.count()).where(SubmissionRow.legal_hold)
-    return session.scalar(overdue) or 0, session.scalar(held) or 0
+    on_hold = sa.select(sa.func.count()).where(SubmissionRow.legal_hold)
+    return session.scalar(overdue) or 0, session.scalar(on_hold) or 0
 
 
 def _due_by(moment: datetime) -> tuple[sa.ColumnElement[bool], ...]:

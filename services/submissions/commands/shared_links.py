@@ -142,7 +142,7 @@ def start(
     challenge = link_challenge(template, contact)
 
     def decide() -> rpc.links.LinkStarted:
-        begun = _begun(session, command, template, contact, challenge, site, now)
+        begun = _slug_begun(session, command, template, contact, challenge, site, now)
         if begun is None:
             _count(session, command, template, settings, now)
             source = {"source": LINK, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
@@ -205,7 +205,7 @@ def check_code(
     return judged, one_time_codes.proof_of(challenge, site.link_secret, now) if judged.reason is None else None
 
 
-def _begun(
+def _slug_begun(
     session: Session,
     command: rpc.links.StartFromLink,
     template: TemplateSnapshot,
@@ -289,8 +289,8 @@ def _with_cookies(
 
 def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str | None:
     slug, _, mac = (token or "").partition(".")
-    right = [_resume_mac(slug, template, one) for one in each(site.link_secret)]
-    return slug if any(hmac.compare_digest(mac.encode(), one.encode()) for one in right) else None
+    right = [_resume_mac(slug, template, secret) for secret in each(site.link_secret)]
+    return slug if any(hmac.compare_digest(mac.encode(), accepted.encode()) for accepted in right) else None
 
 
 def _resume_mac(slug: str, template: TemplateSnapshot, secret: str) -> str:

@@ -58,10 +58,10 @@ def create(
         session.flush()
         if known_template is None:
             row.name = row.name or present.unnamed(row.id, command.account.locale)  # no template has a name for it
-        there = [
+        present_submitters = [
             (position, submitter) for position, submitter in enumerate(plan.submitters) if submitter.invited_by is None
         ]
-        submitters = [_submitter_row(row, position, draft, now) for position, draft in there]
+        submitters = [_submitter_row(row, position, draft, now) for position, draft in present_submitters]
         row.invitees = invites.waiting(plan.submitters, prepared)
         session.add_all(submitters)
         session.flush()
@@ -86,7 +86,9 @@ def create(
             submission, site, now, {**actor_data, **trail.creation_data(submission)}, by_api=actor_data
         )
         announce.keep(announcement, [Happened(Fact.CREATED)])
-        completed = [submitter for submitter, (_, draft) in zip(submitters, there, strict=True) if draft.completed]
+        completed = [
+            submitter for submitter, (_, draft) in zip(submitters, present_submitters, strict=True) if draft.completed
+        ]
         for submitter in completed:
             complete_by_api(announcement, submitter, command.actor)
         state, happened = domain.create(submission.state, [submitter.id for submitter in completed], seal_id=uuid7())
@@ -106,8 +108,8 @@ def drafted(command: rpc.CreateSubmission, template: Basis, plan: Plan, now: dat
     given are not there yet: what they would show is left out."""
     row = _submission_row(command, plan, now)
     row.id = 0
-    there = [submitter for submitter in plan.submitters if submitter.invited_by is None]
-    submitters = [_submitter_row(row, position, draft, now) for position, draft in enumerate(there)]
+    present_submitters = [submitter for submitter in plan.submitters if submitter.invited_by is None]
+    submitters = [_submitter_row(row, position, draft, now) for position, draft in enumerate(present_submitters)]
     for number, submitter in enumerate(submitters, start=1):
         submitter.id = number
     return sealing.fill_request(row, _snapshot_row(0, command, template, plan), submitters, [], None)
@@ -161,14 +163,14 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
             _refuse_held(submission.row)
-            return Removed(id=command.id, erasure=erasing.erase(announcement, _asked(command.actor)))
+            return Removed(id=command.id, erasure=erasing.erase(announcement, _erasure_on_request(command.actor)))
         _decided(announcement, domain.archive(submission.state))
         return Removed(id=command.id, archived_at=submission.row.archived_at)
 
     return once(session, rpc.REMOVE, command, decide)
 
 
-def _asked(actor: Actor) -> ErasureReason:
+def _erasure_on_request(actor: Actor) -> ErasureReason:
     return ErasureReason(reason=erasure.REQUEST, user=actor.user_id, key=actor.key_id)
 
 
@@ -261,9 +263,14 @@ def _decided(announcement: Announcement, decision: domain.Decision) -> None:
 
 def _with_warnings(answer: Submission, plan: Plan) -> Submission:
     """The answer to a creation says what of each submitter's values was ignored."""
-    ignored = {each.party.uuid: [dict(warning) for warning in each.warnings] for each in plan.submitters}
-    told = [each.model_copy(update={"warnings": ignored.get(each.uuid, [])}) for each in answer.submitters]
-    return answer.model_copy(update={"submitters": told})
+    ignored = {
+        planned_submitter.party.uuid: [dict(warning) for warning in planned_submitter.warnings]
+        for planned_submitter in plan.submitters
+    }
+    submitters = [
+        submitter.model_copy(update={"warnings": ignored.get(submitter.uuid, [])}) for submitter in answer.submitters
+    ]
+    return answer.model_copy(update={"submitters": submitters})
 
 
 def _with_documents(answer: Submission, composition: Composition, plan: Plan) -> Submission:

@@ -205,9 +205,9 @@ def _apply(
     if change.overrides.changes:
         submission.change_fields([change.overrides.apply(field) for field in submission.fields])
         submission.row.values_version += 1
-    store.set_values(submission, submitter, change.overrides.over(submitter.values))
+    store.set_values(submission, submitter, change.overrides.values_over(submitter.values))
     if submitter.given is not None:
-        submitter.given = change.overrides.over(submitter.given)
+        submitter.given = change.overrides.values_over(submitter.given)
     persons = was_called, filling.person(submission.row, submitter)
     signed = Problems() if submission.state.returned else problems
     changes.refuse_what_is_signed(submitter, submission.submitters, fields, submission.fields, values, *persons, signed)

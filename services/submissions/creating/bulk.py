@@ -53,7 +53,7 @@ def remembered(session: Session, requests: Sequence[rpc.CreateSubmission]) -> li
 
 
 @contextlib.contextmanager
-def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
+def naming_keys(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
     """Name in refusals of the submission of this number its keys as the request has them."""
     try:
         yield
@@ -61,7 +61,9 @@ def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
         if refused.code != "invalid" or not command.own:
             raise
         own_keys, before = set(command.own[number]), f"submissions[{number}]."
-        details = [{**detail, "field": _called(str(detail["field"]), own_keys, before)} for detail in refused.details]
+        details = [
+            {**detail, "field": _key_in_request(str(detail["field"]), own_keys, before)} for detail in refused.details
+        ]
         message = re.sub(r"(^|`)(?=submitters\[)", rf"\1{before}", refused.message)
         raise ServiceError("invalid", message, details) from refused
 
@@ -72,13 +74,19 @@ def with_places(command: rpc.CreateSubmissions, number: int, plan: Plan) -> Plan
         return plan
     own_keys, before = set(command.own[number]), f"submissions[{number}]."
     submitters = [
-        replace(each, warnings=[{**one, "field": _called(one["field"], own_keys, before)} for one in each.warnings])
-        for each in plan.submitters
+        replace(
+            planned_submitter,
+            warnings=[
+                {**warning, "field": _key_in_request(warning["field"], own_keys, before)}
+                for warning in planned_submitter.warnings
+            ],
+        )
+        for planned_submitter in plan.submitters
     ]
     return replace(plan, submitters=submitters)
 
 
-def _called(field: str, own_keys: set[str], before: str) -> str:
+def _key_in_request(field: str, own_keys: set[str], before: str) -> str:
     """Keys that this submission did not give itself are those of the whole request."""
     first = re.split(r"[.\[]", field, maxsplit=1)[0]
     return before + field if first in own_keys else field
@@ -99,7 +107,7 @@ def bases(
             templates[request.template_id] = snapshot(request)
         template = templates[request.template_id]
         if not template.archived and variables.has_variables(template):
-            with named(command, number):
+            with naming_keys(command, number):
                 variables_of[number] = variables.merged(request, limits.max_values_bytes)
     filled: dict[str, TemplateSnapshot] = {}
     keys = {
@@ -111,7 +119,7 @@ def bases(
         raise invalid(f"variables {reason}", "variables", reason)
     for number, key in keys.items():
         if key not in filled:
-            with named(command, number):
+            with naming_keys(command, number):
                 filled[key] = fill(requests[number], templates[requests[number].template_id], variables_of[number])
     return [
         filled[keys[number]] if number in keys else templates[request.template_id]
@@ -131,7 +139,7 @@ def plan_all(
     refusals: list[ServiceError] = []
     for number, (request, basis) in enumerate(zip(requests, templates, strict=True)):
         try:
-            with named(command, number):
+            with naming_keys(command, number):
                 plan = creation.plan_submission(request, basis, limits, now)
             plans.append(with_places(command, number, plan))
         except ServiceError as refused:
@@ -162,7 +170,7 @@ def prepare(
     """Make the files that the submissions ask for. Raises ServiceError."""
     prepared: list[Prepared] = []
     for number, plan in enumerate(plans):
-        with named(command, number):
+        with naming_keys(command, number):
             prepared += preparer.prepare(files, plan.sources)
     return prepared
 

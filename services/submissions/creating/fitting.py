@@ -91,10 +91,12 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     if not doubtful:
         return
     first = _first_document(question)
-    named = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
+    uuids_of_documents = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
     request = rendering.CheckValues(
         account=question.account,
-        documents=[document for document in question.documents if document.uuid in named or document.uuid == first],
+        documents=[
+            document for document in question.documents if document.uuid in uuids_of_documents or document.uuid == first
+        ],
         values=[
             rendering.FieldValue(field=entry.field, value=entry.value, submitter_id=entry.party) for entry in doubtful
         ],
@@ -190,7 +192,7 @@ def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: Change
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
     fields = [change.overrides.apply(FieldDefinition.model_validate(field)) for field in snapshot.fields]
-    values = change.overrides.over(submitter.values)
+    values = change.overrides.values_over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
 
@@ -280,7 +282,7 @@ def _of_submitter(snapshot: SnapshotRow, fields: Sequence[FieldDefinition], draw
         account,
         [StoredDocument.model_validate(document) for document in snapshot.documents],
         entries(own_fields, values, signing, row.id, drawn.paths, stamped=stamped),
-        [_party(row.id, row.role, drawn.person, now), *_others(snapshot, row)],
+        [_party(row.id, row.role, drawn.person, now), *_summaries_of_others(snapshot, row)],
     )
 
 
@@ -296,7 +298,7 @@ def _party(id_: int, role: str, person: Any, now: datetime) -> rendering.PartySu
     )
 
 
-def _others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
+def _summaries_of_others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
     """That there are others matters to a stamp, not who they are."""
     return [
         rendering.PartySummary(id=-number, role=party["name"], status="pending")

@@ -50,36 +50,36 @@ def prepared(
     preparer: Preparer,
     stage: Callable[[], StagedFiles],
     command: rpc.CreateSubmission,
-    found: TemplateSnapshot,
+    unfilled_template: TemplateSnapshot,
     template: TemplateSnapshot,
     limits: Limits,
     now: datetime,
 ) -> rpc.PreparedSubmission:
-    """Try the request out, and say what would be sent. ``found`` is the template as it is, ``template`` the same with variables
-    filled in."""
-    tried = trying.try_out(preparer, stage, [(command, template)], limits, now)
+    """Try the request out, and say what would be sent. ``unfilled_template`` is the template as it is, ``template`` the same
+    with variables filled in."""
+    dry_run = trying.try_out(preparer, stage, [(command, template)], limits, now)
     try:
-        plan, faults = creation.planned(command, template, limits, now)
+        plan, faults = creation.plan_with_problems(command, template, limits, now)
         faults.refuse()
     except ServiceError as refused:
         if refused.code != "invalid":
             raise
-        return rpc.PreparedSubmission(tried=tried, digest=digest(command, found))
-    tried = _with_problems(tried, list(_signed_for_others(command, plan)))
+        return rpc.PreparedSubmission(tried=dry_run, digest=digest(command, unfilled_template))
+    dry_run = _with_problems(dry_run, list(_signed_for_others(command, plan)))
     return rpc.PreparedSubmission(
-        tried=tried,
-        digest=digest(command, found),
+        tried=dry_run,
+        digest=digest(command, unfilled_template),
         invitations=list(_invitations(plan)),
         copies=_copies(command, plan),
-        filled=submissions.drafted(command, template, plan, now) if tried.accepted else None,
+        filled=submissions.drafted(command, template, plan, now) if dry_run.accepted else None,
     )
 
 
-def _with_problems(tried: DryRun, problems: list[dict[str, str]]) -> DryRun:
+def _with_problems(dry_run: DryRun, problems: list[dict[str, str]]) -> DryRun:
     """Return the same, refused for these as well."""
     if not problems:
-        return tried
-    return tried.model_copy(update={"accepted": False, "problems": [*tried.problems, *problems]})
+        return dry_run
+    return dry_run.model_copy(update={"accepted": False, "problems": [*dry_run.problems, *problems]})
 
 
 def _signed_for_others(command: rpc.CreateSubmission, plan: Plan) -> Iterator[dict[str, str]]:
@@ -116,5 +116,7 @@ def _invitations(plan: Plan) -> Iterator[rpc.PlannedInvitation]:
 def _copies(command: rpc.CreateSubmission, plan: Plan) -> dict[str, str]:
     """Return the addresses of those who are told besides: those of the request before those of the template and the account."""
     usual = plan.preferences.get("bcc_completed") or command.account.bcc_emails
-    found = {"bcc_completed": usual} | {key: plan.details.get(key) for key in _COPIES if plan.details.get(key)}
-    return {key: str(addresses) for key, addresses in found.items() if addresses}
+    addresses_by_key = {"bcc_completed": usual} | {
+        key: plan.details.get(key) for key in _COPIES if plan.details.get(key)
+    }
+    return {key: str(addresses) for key, addresses in addresses_by_key.items() if addresses}

@@ -66,23 +66,23 @@ class Creator:
     ) -> R:
         """Make the submission from the template as it is (``with_variables``); ``write`` has its transaction."""
         with self.staged(template) as files:
-            planned = creation.plan_submission(command, template, self.settings, now())
-            return self.made(files, command, template, planned, write)
+            plan = creation.plan_submission(command, template, self.settings, now())
+            return self.create_planned(files, command, template, plan, write)
 
-    def made(
+    def create_planned(
         self,
         files: StagedFiles,
         command: rpc.CreateSubmission | rpc.CreateOneOff,
         basis: Basis,
-        planned: Plan,
+        plan: Plan,
         write: Write[Basis, R],
     ) -> R:
         """Make what is planned. Raises ServiceError for what nobody could draw, and for pictures that cannot be had."""
-        fitting.refuse(self.bus, fitting.of_plan(planned, basis, command.account, now()), planned.texts)
-        stamping.refuse(self.bus, command.dutystamp, basis.documents, planned.fields)
-        prepared = self.preparer.prepare(files, planned.sources)
-        self.first_pages.note(self.bus, [(planned, basis)], command.account)
-        return write(with_adopted_documents(files, basis), planned, adopted(files, prepared))
+        fitting.refuse(self.bus, fitting.of_plan(plan, basis, command.account, now()), plan.texts)
+        stamping.refuse(self.bus, command.dutystamp, basis.documents, plan.fields)
+        prepared = self.preparer.prepare(files, plan.sources)
+        self.first_pages.note(self.bus, [(plan, basis)], command.account)
+        return write(with_adopted_documents(files, basis), plan, adopted(files, prepared))
 
     @contextmanager
     def staged(self, *bases: Composition | TemplateSnapshot) -> Iterator[StagedFiles]:

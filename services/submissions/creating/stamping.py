@@ -48,11 +48,17 @@ def refuse(
 
 def _codes(order: DutystampOrder) -> Iterable[tuple[str, str | None]]:
     """Each code that a stamp would be bought with, and where it was given."""
-    given = [(f"positions[{index}].code_document", one.code_document) for index, one in enumerate(order.positions)]
+    code_by_parameter = [
+        (f"positions[{index}].code_document", position.code_document) for index, position in enumerate(order.positions)
+    ]
     whole = [("code_document", order.code_document)]
-    return [(name, code) for name, code in given if code] + (whole if _needs_whole(order) else [])
+    return [(name, code) for name, code in code_by_parameter if code] + (whole if _needs_whole(order) else [])
 
 
 def _needs_whole(order: DutystampOrder) -> bool:
     """Some stamp has no code of its own: those of documents without a position have none."""
-    return bool(order.code_document) or not order.positions or not all(one.code_document for one in order.positions)
+    return (
+        bool(order.code_document)
+        or not order.positions
+        or not all(position.code_document for position in order.positions)
+    )

@@ -22,20 +22,20 @@ def try_out(
     requests: Sequence[tuple[NewSubmission, Basis]],
     limits: Limits,
     now: datetime,
-    named: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
+    naming_keys: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
     with_places: Callable[[int, Plan], Plan] = lambda _, plan: plan,
 ) -> DryRun:
     """Refusals that name fields become ``problems``, all of them: one does not keep the others from being looked for. Pictures
-    are fetched and drawn, and thrown away. Of several submissions in one request all submitters are told; ``named`` and
+    are fetched and drawn, and thrown away. Of several submissions in one request all submitters are told; ``naming_keys`` and
     ``with_places`` give the keys of one of them their names in the request."""
     basis = requests[0][1]
     problems = list(basis.problems) if isinstance(basis, Composition) else []
     plans: list[Plan] = []
     for number, (command, its_basis) in enumerate(requests):
-        telling = _Telling(problems, named, number)
+        telling = _Telling(problems, naming_keys, number)
         plan: Plan | None = None
         with telling.refusals():
-            plan, faults = creation.planned(command, its_basis, limits, now)
+            plan, faults = creation.plan_with_problems(command, its_basis, limits, now)
             faults.refuse()
             plans.append(with_places(number, plan))
         if plan is None:
@@ -77,7 +77,7 @@ def also_refused(
     ``basis`` None: nothing is known of its parties."""
     nothing = Composition(parties=[], fields=[], documents=[])
     try:
-        _, faults = creation.planned(command, basis or nothing, limits, now)
+        _, faults = creation.plan_with_problems(command, basis or nothing, limits, now)
     except ServiceError:
         return refused
     more = [fault for fault in faults.found if basis is not None or fault["field"] != creation.field_of(nothing)]
@@ -91,16 +91,16 @@ class _Telling:
     def __init__(
         self,
         problems: list[dict[str, str]],
-        named: Callable[[int], contextlib.AbstractContextManager[None]],
+        naming_keys: Callable[[int], contextlib.AbstractContextManager[None]],
         number: int,
     ) -> None:
         self.fields: set[str] = set()
-        self._problems, self._named, self._number = problems, named, number
+        self._problems, self._naming_keys, self._number = problems, naming_keys, number
 
     @contextlib.contextmanager
     def refusals(self) -> Iterator[None]:
         try:
-            with self._named(self._number), self._noting():
+            with self._naming_keys(self._number), self._noting():
                 yield
         except ServiceError as refused:
             if refused.code != "invalid":

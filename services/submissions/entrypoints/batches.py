@@ -58,8 +58,8 @@ class Batches(Entrypoints):
     def cancel_batch(self, command: rpc.ChangeBatch) -> rpc.Batch:
         require_writer(command.actor)
         refuse_impossible_ids(command, id="Batch")
-        kept = timedelta(days=self.context.settings.batches_kept_days)
-        return self.context.database.write(commands.cancel, command, kept, now())
+        keep_for = timedelta(days=self.context.settings.batches_kept_days)
+        return self.context.database.write(commands.cancel, command, keep_for, now())
 
     @handles(rpc.RETRY)
     def retry_batch(self, command: rpc.ChangeBatch) -> rpc.Batch:
@@ -79,9 +79,9 @@ class Batches(Entrypoints):
         refuse_impossible_ids(settings, template_id="Template")
         return self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=actor, id=settings.template_id))
 
-    def _rate(self, asked: int | None) -> int:
+    def _rate(self, requested: int | None) -> int:
         most = self.context.settings.batch_rows_per_minute
-        if asked is not None and not 1 <= asked <= most:
+        if requested is not None and not 1 <= requested <= most:
             reason = f"must be from 1 to {most}"
             raise invalid(f"rate {reason}", "rate", reason)
-        return most if asked is None else asked
+        return most if requested is None else requested

@@ -36,9 +36,9 @@ class Creation(Entrypoints):
         def make() -> Submission:
             refuse_impossible_ids(command, template_id="Template")
             creator = self._creator
-            found = creator.snapshot(command)
-            prepared.require_same(command, found)
-            template = creator.with_variables(command, found)
+            unfilled_template = creator.snapshot(command)
+            prepared.require_same(command, unfilled_template)
+            template = creator.with_variables(command, unfilled_template)
             return creator.from_template(command, template, self._written(command))
 
         return self._once(rpc.CREATE, command, make)
@@ -55,7 +55,7 @@ class Creation(Entrypoints):
             creator = self._creator
             with creator.staged(composition) as files:
                 plan = one_off.plan_submission(command, composition, self.context.settings, now())
-                return creator.made(files, command, composition, plan, self._written(command))
+                return creator.create_planned(files, command, composition, plan, self._written(command))
 
         return self._once(rpc.CREATE_ONE_OFF, command, make)
 
@@ -69,7 +69,7 @@ class Creation(Entrypoints):
         with self._creator.staged(*snapshots) as files:
             plans = bulk.plan_all(command, requests, snapshots, self.context.settings, now())
             for number, (request, template, plan) in enumerate(zip(requests, snapshots, plans, strict=True)):
-                with bulk.named(command, number):
+                with bulk.naming_keys(command, number):
                     self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
                     stamping.refuse(self.context.bus, request.dutystamp, template.documents, plan.fields)
             ready = bulk.prepare(self._preparer, files, command, plans)
@@ -82,18 +82,18 @@ class Creation(Entrypoints):
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
-        template = self._tried_template(command, self._snapshot(command))
+        template = self._template_to_try(command, self._snapshot(command))
         with self._thrown_away(template):
             return trying.try_out(self._preparer, self._files, [(command, template)], self.context.settings, now())
 
     @handles(rpc.PREPARE)
     def prepare(self, command: rpc.CreateSubmission) -> rpc.PreparedSubmission:
         require_writer(command.actor)
-        found = self._snapshot(command)
-        template = self._tried_template(command, found)
+        unfilled_template = self._snapshot(command)
+        template = self._template_to_try(command, unfilled_template)
         with self._thrown_away(template):
             settings = self.context.settings
-            return prepared.prepared(self._preparer, self._files, command, found, template, settings, now())
+            return prepared.prepared(self._preparer, self._files, command, unfilled_template, template, settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
@@ -120,7 +120,7 @@ class Creation(Entrypoints):
                 list(zip(requests, snapshots, strict=True)),
                 self.context.settings,
                 now(),
-                partial(bulk.named, command),
+                partial(bulk.naming_keys, command),
                 partial(bulk.with_places, command),
             )
 
@@ -139,7 +139,7 @@ class Creation(Entrypoints):
                     files.made(file)
             yield
 
-    def _tried_template(self, command: rpc.CreateSubmission, template: TemplateSnapshot) -> TemplateSnapshot:
+    def _template_to_try(self, command: rpc.CreateSubmission, template: TemplateSnapshot) -> TemplateSnapshot:
         """The template, filled with the request's variables where its documents ask for some. A refusal of these names what
         else is wrong with the request."""
         try:

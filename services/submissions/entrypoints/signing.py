@@ -135,11 +135,11 @@ class Signing(Entrypoints):
 
     @handles(confirming.CONFIRMATION)
     def confirmation(self, request: visit.Visit) -> ConfirmationView:
-        kept, state = self._look_up(forms.confirmation, request)
-        if kept is None:
+        confirmation, state = self._look_up(forms.confirmation, request)
+        if confirmation is None:
             return ConfirmationView(step=confirmation_commands.ended(state))
-        query = rendering.FindConfirmation(confirmation_id=kept.id, round=kept.round)
-        return self._with_provider(kept, self.context.bus.call(rendering.CONFIRMATION, query))
+        query = rendering.FindConfirmation(confirmation_id=confirmation.id, round=confirmation.round)
+        return self._with_provider(confirmation, self.context.bus.call(rendering.CONFIRMATION, query))
 
     @handles(confirming.ANSWER_CONFIRMATION)
     def answer_confirmation(self, command: confirming.AnswerConfirmation) -> ConfirmationView:
@@ -157,18 +157,18 @@ class Signing(Entrypoints):
     def leave_confirmation(self, command: confirming.LeaveConfirmation) -> form.Done:
         return self._write(confirmation_commands.leave, command)
 
-    def _answer(self, visitor: visit.Visit, request_id: str, given: dict[str, Any]) -> ConfirmationView:
+    def _answer(self, visitor: visit.Visit, request_id: str, answer_fields: dict[str, Any]) -> ConfirmationView:
         """Hand on what the person has given; rendering takes it once."""
-        kept, state = self._look_up(forms.confirmation, visitor)
-        if kept is None:
+        confirmation, state = self._look_up(forms.confirmation, visitor)
+        if confirmation is None:
             return ConfirmationView(step=confirmation_commands.ended(state))
         command = rendering.AnswerConfirmation(
-            request_id=request_id, confirmation_id=kept.id, round=kept.round, **given
+            request_id=request_id, confirmation_id=confirmation.id, round=confirmation.round, **answer_fields
         )
-        return self._with_provider(kept, self.context.bus.call(rendering.ANSWER_CONFIRMATION, command))
+        return self._with_provider(confirmation, self.context.bus.call(rendering.ANSWER_CONFIRMATION, command))
 
-    def _with_provider(self, kept: KeptConfirmation, view: ConfirmationView) -> ConfirmationView:
-        return view if view.provider else view.model_copy(update={"provider": kept.provider})
+    def _with_provider(self, confirmation: KeptConfirmation, view: ConfirmationView) -> ConfirmationView:
+        return view if view.provider else view.model_copy(update={"provider": confirmation.provider})
 
     def _refuse_undrawable(self, command: form.SaveValues) -> None:
         """Refuse what a signer sends in characters that no font has, or that does not fit."""

@@ -35,12 +35,12 @@ def offered(row: SubmissionRow, snapshot: SnapshotRow, submitters: Sequence[Subm
         conditions.of_documents(snapshot.documents),
         {uuid: value for submitter in submitters if submitter.completed_at for uuid, value in submitter.values.items()},
     )
-    there = [
+    shown_documents = [
         FormDocument(uuid=document.uuid, name=document.name, pages=[])
         for document in documents
         if document.uuid not in hidden
     ]
-    return Copies(documents=there, done=done, parties=parties)
+    return Copies(documents=shown_documents, done=done, parties=parties)
 
 
 def progress(submitters: Sequence[SubmitterRow]) -> tuple[int, int]:

@@ -62,11 +62,11 @@ def seal_request(
 def confirmed(submitters: Iterable[SubmitterRow]) -> list[str]:
     """The confirmations of those who have signed at a provider, in their order."""
     signed = [
-        (submitter.completed_at, kept.id)
+        (submitter.completed_at, confirmation_kept.id)
         for submitter in submitters
-        if (kept := confirming.of(submitter.confirmation)) is not None
-        and kept.stage is confirming.Stage.SIGNED
-        and not kept.dropped
+        if (confirmation_kept := confirming.of(submitter.confirmation)) is not None
+        and confirmation_kept.stage is confirming.Stage.SIGNED
+        and not confirmation_kept.dropped
         and submitter.completed_at is not None
     ]
     return [confirmation for _, confirmation in sorted(signed)]

@@ -74,23 +74,28 @@ def _confirm(submission: store.LoadedSubmission, submitter: SubmitterRow, line: 
 
 def to_check(submission: store.LoadedSubmission) -> ToCheck:
     """Describe what is to be sealed as the rows have it today, for rendering to compare with the statements."""
-    noted = {row.submitter_id: row for row in of_submission(submission.session, submission.row.id)}
+    row_by_submitter = {row.submitter_id: row for row in of_submission(submission.session, submission.row.id)}
     completed = [submitter for submitter in submission.submitters if submitter.status == SubmitterStatus.COMPLETED]
     return ToCheck(
         documents=_documents(submission.snapshot),
         fields=submission.snapshot.fields,
-        parties=[_given(submitter, submission.attachments, noted.get(submitter.id)) for submitter in completed],
+        parties=[
+            _given_by_party(submitter, submission.attachments, row_by_submitter.get(submitter.id))
+            for submitter in completed
+        ],
     )
 
 
-def _given(submitter: SubmitterRow, attachments: Iterable[AttachmentRow], noted: StatementRow | None) -> GivenByParty:
+def _given_by_party(
+    submitter: SubmitterRow, attachments: Iterable[AttachmentRow], statement_row: StatementRow | None
+) -> GivenByParty:
     return GivenByParty(
         submitter_id=submitter.id,
         party_uuid=submitter.party_uuid,
         values=shown.values(submitter, attachments),
         reasons=dict(submitter.reasons),
-        statement=Statement.model_validate(noted.statement) if noted else None,
-        parts=Parts.model_validate(noted.parts) if noted else None,
+        statement=Statement.model_validate(statement_row.statement) if statement_row else None,
+        parts=Parts.model_validate(statement_row.parts) if statement_row else None,
     )
 
 

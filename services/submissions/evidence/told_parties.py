@@ -37,7 +37,7 @@ def parties(submitters: Sequence[SubmitterRow], lines: Sequence[TrailRow]) -> li
     copies = []
     for row in submitters:
         own_lines = _with_this_link([line for line in lines if line.submitter_id == row.id])
-        columns = _told(own_lines)
+        columns = _columns_by_lines(own_lines)
         copies.append(SubmitterRow(**{key: getattr(row, key) for key in _COLUMNS} | columns) if columns else row)
     return copies
 
@@ -65,24 +65,24 @@ def _since_reopened(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
     return lines[reopened[-1] :] if reopened else lines
 
 
-def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
+def _columns_by_lines(lines: Sequence[TrailRow]) -> dict[str, Any]:
     """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
     since = _since_reopened(lines)
     done = next((line for line in since if line.event_type in trail.COMPLETIONS), None)
     naming = done or next((line for line in reversed(lines) if "party" in line.data), None)
-    named: Mapping[str, Any] | None = naming.data.get("party") if naming else None
-    if named is None:
+    party_named: Mapping[str, Any] | None = naming.data.get("party") if naming else None
+    if party_named is None:
         return {}
     by_api = done.data.get("by") if done is not None and done.event_type == trail.API_COMPLETE_FORM else None
     visits = [line for line in lines if line.event_type in _VISITS]
     status = SubmitterStatus.COMPLETED if done else SubmitterStatus.PENDING
     return {
-        **{key: named.get(key) for key in trail.PARTY},
-        "role": named.get("role") or "",
+        **{key: party_named.get(key) for key in trail.PARTY},
+        "role": party_named.get("role") or "",
         "status": status.value,
         "visit": _visit(visits),
         "invited_at": _first(lines, trail.INVITE_PARTY),
-        "sent_at": _sent(lines, named),
+        "sent_at": _sent(lines, party_named),
         "opened_at": visits[0].occurred_at if visits else None,
         "completed_at": done.occurred_at if done else None,
         "completed_by_api": by_api,
@@ -99,10 +99,10 @@ def _first(lines: Sequence[TrailRow], *kinds: str) -> datetime | None:
     return next((line.occurred_at for line in lines if line.event_type in kinds), None)
 
 
-def _sent(lines: Sequence[TrailRow], named: Mapping[str, Any]) -> datetime | None:
+def _sent(lines: Sequence[TrailRow], party_named: Mapping[str, Any]) -> datetime | None:
     """Return when the first invitation left that went to them: the news of one to an address before may have come late. Lines
     of older versions name no address."""
-    theirs = {addresses.mailbox(address) for address in (None, named.get("email"), named.get("phone"))}
+    theirs = {addresses.mailbox(address) for address in (None, party_named.get("email"), party_named.get("phone"))}
     sent = (line.data for line in lines if line.event_type in _SENT)
     times = (
         data.get("sent_at") for data in sent if addresses.mailbox(data.get("email") or data.get("phone")) in theirs

@@ -76,7 +76,7 @@ def _as_it_is(value: Any) -> Any:
 
 def refuse_what_is_signed(
     submitter: SubmitterRow,
-    others: Sequence[SubmitterRow],
+    all_submitters: Sequence[SubmitterRow],
     before: Sequence[FieldDefinition],
     after: Sequence[FieldDefinition],
     values: Mapping[str, Any],
@@ -87,7 +87,7 @@ def refuse_what_is_signed(
     """Refuse changes of what somebody else has had before their eyes when they signed: where fields are on paper, and what
     stands in those that this party cannot change, a heading with their name in it among them. ``values`` are this party's
     before the change, ``was_called`` and ``is_called`` what placeholders say of them (``filling.person``) before and after."""
-    signers = [other for other in others if other.completed_at is not None and other.id != submitter.id]
+    signers = [other for other in all_submitters if other.completed_at is not None and other.id != submitter.id]
     if not signers:
         return
     signer_names = ", ".join(signer.name or signer.email or signer.role for signer in signers)

@@ -68,12 +68,12 @@ class Limits(Protocol):
 
 def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
-    plan, problems = planned(request, template, limits, now)
+    plan, problems = plan_with_problems(request, template, limits, now)
     problems.refuse()
     return plan
 
 
-def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> tuple[Plan, Problems]:
+def plan_with_problems(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> tuple[Plan, Problems]:
     """Return the submission that ``request`` asks for, and all that is wrong with it; the plan is for looking at only, then.
     Raises ServiceError when the request is too large to be looked at, or its caller may not ask."""
     if request.actor.role is Role.VIEWER:
@@ -158,9 +158,9 @@ def _matched(template: Basis, request: NewSubmission, problems: Problems) -> tup
     all_parties, submitters = roles.with_observers(template.parties, submitters)
     template = template.model_copy(update={"parties": all_parties})
     parties = roles.matched(all_parties, submitters, problems)
-    known = {party.uuid for party in all_parties}
+    uuids_of_parties = {party.uuid for party in all_parties}
     submitters = [
-        submitter if party.uuid in known else roles.without_fields(submitter)
+        submitter if party.uuid in uuids_of_parties else roles.without_fields(submitter)
         for submitter, party in zip(submitters, parties, strict=True)
     ]
     return template, request.model_copy(update={"submitters": submitters}), parties
@@ -168,7 +168,9 @@ def _matched(template: Basis, request: NewSubmission, problems: Problems) -> tup
 
 def _strangers(request: NewSubmission) -> tuple[NewSubmission, list[Party]]:
     submitters = [roles.without_fields(submitter) for submitter in request.submitters]
-    return request.model_copy(update={"submitters": submitters}), [roles.stranger(one) for one in submitters]
+    return request.model_copy(update={"submitters": submitters}), [
+        roles.stranger(submitter) for submitter in submitters
+    ]
 
 
 def _variables(request: NewSubmission, limits: Limits, problems: Problems) -> dict[str, Any]:
@@ -183,7 +185,7 @@ def _variables(request: NewSubmission, limits: Limits, problems: Problems) -> di
 def _certsign(
     wish: CertsignWish,
     chosen: Mapping[str, Any],
-    given: Mapping[str, Any],
+    given_preferences: Mapping[str, Any],
     basis: str,
     problems: Problems,
 ) -> CertsignOrder | None:
@@ -196,7 +198,7 @@ def _certsign(
     if wish.order is None:
         if wish.enabled:
             problems.add("certsign.enabled", "is not configured")
-        elif preferences.CERTSIGN in given:
+        elif preferences.CERTSIGN in given_preferences:
             problems.add(f"preferences.{preferences.CERTSIGN}", "is not configured")
         else:
             problems.add(basis, f"has the preference {preferences.CERTSIGN}, and certsign is not configured")
@@ -204,16 +206,16 @@ def _certsign(
 
 
 def _check_basis(basis: Basis, limits: Limits, problems: Problems) -> None:
-    named = field_of(basis)
+    field_name = field_of(basis)
     if isinstance(basis, TemplateSnapshot) and basis.archived:
-        problems.add(named, "is archived", "Template has been archived")
+        problems.add(field_name, "is archived", "Template has been archived")
     elif not basis.fields or not basis.parties:
         subject = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
         how = "has no fields: put tags into the document, or give `fields` with it"
-        problems.add(named, how, f"{subject} contain fields")
+        problems.add(field_name, how, f"{subject} contain fields")
     elif len(basis.fields) > limits.max_fields:
         reason = f"has more than {limits.max_fields} fields"
-        problems.add(named, reason, f"A submission can have at most {limits.max_fields} fields.")
+        problems.add(field_name, reason, f"A submission can have at most {limits.max_fields} fields.")
         problems.refuse()
 
 
@@ -306,12 +308,14 @@ def _submitter(
     )
 
 
-def _acts_as(asked: str | None, own_types: Collection[FieldType], path: str, role: str, problems: Problems) -> ActsAs:
+def _acts_as(
+    requested: str | None, own_types: Collection[FieldType], path: str, role: str, problems: Problems
+) -> ActsAs:
     """Return what a party with fields of these types does: without any it reads, unless it is to approve."""
     fitting = ActsAs.SIGNER if own_types else ActsAs.VIEWER
-    if asked is None:
+    if requested is None:
         return fitting
-    acts_as = ActsAs(asked)
+    acts_as = ActsAs(requested)
     if acts_as is ActsAs.SIGNER and not own_types:
         problems.add(path, f"cannot be signer: {role} has no fields")
     elif acts_as is ActsAs.VIEWER and own_types:
@@ -356,9 +360,9 @@ def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
         except addresses.BadAddress as bad:
             problems.add("bcc_completed", bad.reason, "bcc_completed email is invalid")
     for key in ("cc_sent", "cc_completed"):
-        if (given := getattr(request, key)) and given.strip():
+        if (address_list := getattr(request, key)) and address_list.strip():
             try:
-                details[key] = ", ".join(addresses.emails(given))
+                details[key] = ", ".join(addresses.emails(address_list))
             except addresses.BadAddress as bad:
                 problems.add(key, bad.reason, f"{key} email is invalid")
     return {key: value for key, value in details.items() if value is not None}
@@ -369,12 +373,12 @@ def _fields(
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), overrides_of_all, strict=True))
-    there = {field.uuid for field in template.fields if field.submitter_uuid in by_party}
+    uuids_present = {field.uuid for field in template.fields if field.submitter_uuid in by_party}
     fields = []
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        changed = overrides.apply(references.emptied(field, there))
+        changed = overrides.apply(references.emptied(field, uuids_present))
         if field.type is FieldType.PAYMENT and changed.preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         # What an override makes so was refused where it was given.
@@ -392,8 +396,10 @@ def _check_formulas(
     if plan.order is not Order.PRESERVED or strangers:
         return
     earlier = {
-        one.party.uuid: {other.party.uuid for other in plan.submitters if other.completed or other.group <= one.group}
-        for one in plan.submitters
+        submitter.party.uuid: {
+            other.party.uuid for other in plan.submitters if other.completed or other.group <= submitter.group
+        }
+        for submitter in plan.submitters
     }
     paths = {key: path for overrides in overrides_of_all for key, path in overrides.expressions.items()}
     note_faults(references.never_computed(plan.fields, earlier), plan.fields, paths, basis, problems)
@@ -403,7 +409,7 @@ def _check_order(plan: Plan, problems: Problems) -> None:
     """Check the order: who signs with a certificate of their own does so over what the signer before has signed."""
     if plan.certsign is None or plan.certsign.mode is not CertsignMode.SIGNER:
         return
-    signers = [one for one in plan.submitters if one.preferences.get("acts_as") != ActsAs.APPROVER]
+    signers = [submitter for submitter in plan.submitters if submitter.preferences.get("acts_as") != ActsAs.APPROVER]
     if (reason := confirming.not_in_order(plan.order, signers)) is not None:
         problems.add("order" if plan.order is Order.RANDOM else "submitters", reason)
 

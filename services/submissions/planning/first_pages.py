@@ -38,12 +38,12 @@ class FirstPages:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, BlobRef | None]] = OrderedDict()
 
-    def note(self, bus: Bus, planned: Iterable[tuple[Plan, Basis]], account: Account) -> None:
+    def note(self, bus: Bus, plans: Iterable[tuple[Plan, Basis]], account: Account) -> None:
         """Note in each plan the picture of what it is made from, where a mail may show it and it can be had in time."""
         if not account.first_page_in_mails:
             return
         until = self._clock() + PATIENCE
-        for plan, basis in planned:
+        for plan, basis in plans:
             if _is_wanted(plan, basis) and (picture := self._drawn(bus, basis.documents[0].file, until)) is not None:
                 plan.details[mails.FIRST_PAGE] = {
                     "document": basis.documents[0].file.sha256,
@@ -52,19 +52,19 @@ class FirstPages:
 
     def _drawn(self, bus: Bus, document: BlobRef, until: float) -> BlobRef | None:
         at = self._clock()
-        known_until, known = self._known.get(document.sha256, (at, None))
+        known_until, known_picture = self._known.get(document.sha256, (at, None))
         if known_until > at:
-            return known
+            return known_picture
         if at >= until:
             return None
         picture: BlobRef | None = None
-        kept = REMEMBERED
+        remembered_for = REMEMBERED
         try:
             picture = bus.call(rendering.DRAW_THUMBNAIL, rendering.DrawThumbnail(file=document))
         except ServiceError as error:
             log.info("first_page.not_drawn", document=document.sha256, code=error.code, reason=error.message)
-            kept = REMEMBERED if error.status < 500 else LATE_AGAIN
-        self._known[document.sha256] = (self._clock() + kept, picture)
+            remembered_for = REMEMBERED if error.status < 500 else LATE_AGAIN
+        self._known[document.sha256] = (self._clock() + remembered_for, picture)
         self._known.move_to_end(document.sha256)
         if len(self._known) > MOST:
             self._known.popitem(last=False)

@@ -36,24 +36,24 @@ def compose_request(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocumen
         docx=command.docx,
         docx_variables=variables.merged(command, limits.max_values_bytes),
         merge_documents=command.merge_documents,
-        name=command.name or _called(command),
+        name=command.name or _first_document_name(command),
     )
 
 
 def plan_submission(command: rpc.CreateOneOff, composition: Composition, limits: Limits, now: datetime) -> Plan:
     """As any other submission, but it is called like its first document with a name when the request gives none."""
     plan = creation.plan_submission(command, composition, limits, now)
-    return plan if plan.name else replace(plan, name=_called(command))
+    return plan if plan.name else replace(plan, name=_first_document_name(command))
 
 
-def _called(command: rpc.CreateOneOff) -> str | None:
+def _first_document_name(command: rpc.CreateOneOff) -> str | None:
     """The name of the first document that was given one, without the extension that the published clients send with it."""
     names = [
         *(document.name for document in command.documents),
         *(document.name for document in command.html_documents),
     ]
-    named = next((name for name in names if name and name.strip()), None)
-    name_ = creation.checked_name(named, "name", Problems())
+    first_name = next((name for name in names if name and name.strip()), None)
+    name_ = creation.checked_name(first_name, "name", Problems())
     for extension in (".pdf", ".docx"):
         if name_ and name_.lower().endswith(extension):
             return name_[: -len(extension)] or name_

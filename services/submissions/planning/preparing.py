@@ -165,7 +165,7 @@ def check_texts(
         return
     answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=[text for _, text in doubtful]))
     details = [
-        {"field": field, "reason": f"has characters that no font can draw: {_named(characters)}"}
+        {"field": field, "reason": f"has characters that no font can draw: {_characters_by_name(characters)}"}
         for (field, _), characters in zip(doubtful, answer.characters, strict=True)
         if characters
     ]
@@ -175,7 +175,7 @@ def check_texts(
         raise ServiceError("invalid", f"{label} {details[0]['reason']}", details)
 
 
-def _named(characters: str) -> str:
+def _characters_by_name(characters: str) -> str:
     """Return what cannot be drawn can often not be read on a screen either: each with its number and name."""
     described = [
         f"{character!r} (U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() + ")"

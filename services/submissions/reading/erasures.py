@@ -16,7 +16,7 @@ from services.submissions.storage.access import visible_to
 
 
 def state(session: Session, query: rpc.GetErasure, site: Site, _now: datetime) -> rpc.ErasureState:
-    """What is gone, what is waited for, and the receipt once it is signed."""
+    """Return what is gone, what is waited for, and the receipt once it is signed."""
     row = _visible(session, query.actor, query.id)
     signed = row.receipt if row.signature is not None else None
     url = site.erasure_receipt(row.submission_id) if signed is not None else None
@@ -45,12 +45,12 @@ def receipt(session: Session, query: rpc.GetErasure, _site: Site, _now: datetime
 
 
 def _visible(session: Session, actor: Actor, submission_id: int) -> ErasureRow:
-    found = (
+    query = (
         sa.select(ErasureRow)
         .outerjoin(TemplateRow, TemplateRow.id == ErasureRow.template_id)
         .where(ErasureRow.submission_id == submission_id, visible_to(actor, ErasureRow))
     )
-    row: ErasureRow | None = session.scalar(found)
+    row: ErasureRow | None = session.scalar(query)
     if row is None:
         raise not_found("Erasure")
     return row

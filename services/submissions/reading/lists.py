@@ -131,7 +131,9 @@ def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditi
     return first_ids
 
 
-def _by_completion(source: sa.FromClause, range_: Conditions, others: Conditions) -> Callable[..., list[int]]:
+def _by_completion(
+    source: sa.FromClause, range_: Conditions, further_conditions: Conditions
+) -> Callable[..., list[int]]:
     """PostgreSQL: ids and times of completion follow each other only by and large, so an index on one does not give the order
     of the other. An index on groups of ids with the time says which groups hold any of the range; those are looked at."""
     group: sa.ColumnElement[int] = sa.literal_column(f"submitters.id / {COMPLETION_GROUP}")
@@ -154,7 +156,11 @@ def _by_completion(source: sa.FromClause, range_: Conditions, others: Conditions
                     _SUBMITTER.id >= group_number * COMPLETION_GROUP,
                     _SUBMITTER.id < (group_number + 1) * COMPLETION_GROUP,
                 )
-                query = sa.select(_SUBMITTER.id).select_from(source).where(*within, *range_, *others, *conditions)
+                query = (
+                    sa.select(_SUBMITTER.id)
+                    .select_from(source)
+                    .where(*within, *range_, *further_conditions, *conditions)
+                )
                 ids += session.scalars(query.order_by(span.order(_SUBMITTER.id)).limit(span.limit - len(ids)))
                 if len(ids) >= span.limit:
                     break

@@ -27,15 +27,15 @@ _OF_SUBMITTER = ("email", "values", "preferences", "metadata_", "message")
 def find(session: Session, query: rpc.FindPerson) -> rpc.FoundPerson:
     """List submissions that name the address. Every one is looked at: nothing but the parties is indexed."""
     require_admin(query.actor)
-    pattern, found, after = like_pattern(query.email), list[int](), query.after
-    while len(found) < query.limit:
+    pattern, ids, after = like_pattern(query.email), list[int](), query.after
+    while len(ids) < query.limit:
         candidates = list(session.scalars(_candidates(pattern, after, query.actor)))
-        named = _mentioned(session, candidates, query.email)
-        found += [number for number in candidates if named.get(number)]
+        places_by_submission = _mentioned(session, candidates, query.email)
+        ids += [number for number in candidates if places_by_submission.get(number)]
         if len(candidates) < _AT_ONCE:
             break
         after = candidates[-1]
-    return rpc.FoundPerson(ids=found[: query.limit])
+    return rpc.FoundPerson(ids=ids[: query.limit])
 
 
 def describe(session: Session, query: rpc.DescribePerson, site: Site, now: datetime) -> rpc.PersonInSubmissions:
@@ -44,18 +44,21 @@ def describe(session: Session, query: rpc.DescribePerson, site: Site, now: datet
     seen = list(
         session.scalars(sa.select(SubmissionRow.id).where(SubmissionRow.id.in_(query.ids), of_mode(query.actor)))
     )
-    named = _mentioned(session, seen, query.email)
+    places_by_submission = _mentioned(session, seen, query.email)
     return rpc.PersonInSubmissions(
-        data=[_described(session, row, named[row.id], query, site, now) for row in session.scalars(_rows(seen))]
+        data=[
+            _described(session, row, places_by_submission[row.id], query, site, now)
+            for row in session.scalars(_rows(seen))
+        ]
     )
 
 
 def _described(
     session: Session, row: SubmissionRow, mentioned: list[str], query: rpc.DescribePerson, site: Site, now: datetime
 ) -> rpc.PersonInSubmission:
-    wanted = mailbox(query.email)
-    own = [party for party in _submitters(session, [row.id]) if mailbox(party.email) == wanted]
-    numbers = {party.id for party in own}
+    searched_mailbox = mailbox(query.email)
+    own_parties = [party for party in _submitters(session, [row.id]) if mailbox(party.email) == searched_mailbox]
+    numbers = {party.id for party in own_parties}
     lines = [
         line
         for line in trail.lines_of(session, [row.id])
@@ -69,7 +72,7 @@ def _described(
             visit=party.visit,
             message=party.message,
         )
-        for party in own
+        for party in own_parties
     ]
     template_name = session.scalar(sa.select(SnapshotRow.template_name).where(SnapshotRow.submission_id == row.id))
     return rpc.PersonInSubmission(
@@ -95,14 +98,18 @@ def _without_lines(submitter: Submitter) -> Submitter:
 
 def _mentioned(session: Session, submission_ids: Sequence[int], email: str) -> dict[int, list[str]]:
     """The places of each submission that name the address."""
-    found: dict[int, list[str]] = {number: [] for number in submission_ids}
+    places_by_submission: dict[int, list[str]] = {number: [] for number in submission_ids}
     for row in session.scalars(_rows(submission_ids)):
-        found[row.id] += _places(row, _OF_SUBMISSION, email, "")
+        places_by_submission[row.id] += _places(row, _OF_SUBMISSION, email, "")
     for party in _submitters(session, submission_ids):
-        found[party.submission_id] += _places(party, _OF_SUBMITTER, email, f"submitters[{party.position}].")
+        places_by_submission[party.submission_id] += _places(
+            party, _OF_SUBMITTER, email, f"submitters[{party.position}]."
+        )
     for line in trail.lines_of(session, submission_ids):
-        found[line.submission_id] += places(line.data, email, f"submission_events[{line.position - 1}].data")
-    return found
+        places_by_submission[line.submission_id] += places(
+            line.data, email, f"submission_events[{line.position - 1}].data"
+        )
+    return places_by_submission
 
 
 def _places(row: Any, columns: Sequence[str], email: str, prefix: str) -> Iterator[str]:

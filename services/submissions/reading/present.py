@@ -256,8 +256,8 @@ def audit_trail_url(row: Any, template: Any, links: FileLinks, locale: str | Non
 
 def audit_trail_name(row: Any, template: Any, locale: str) -> str:
     """Name the file with the audit trail as the trail itself is called, which is in the account's language."""
-    named = language_for(locale).say("trail", "file_title", name=title(row, template, locale))
-    return "".join(letter for letter in named if letter not in ISOLATES)
+    file_title = language_for(locale).say("trail", "file_title", name=title(row, template, locale))
+    return "".join(letter for letter in file_title if letter not in ISOLATES)
 
 
 def title(row: Any, template: Any, locale: str | None = None) -> str:

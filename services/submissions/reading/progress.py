@@ -89,8 +89,8 @@ def _is_party(submitter: SubmitterRow, mailbox: str, lines: Sequence[TrailRow]) 
     if mailbox not in _mailboxes(submitter.email) or submitter.preferences.get("require_phone_2fa"):
         return False
     last = last_of(submitter, lines)
-    asked = submitter.invited_at is not None or submitter.completed_at is not None
-    return asked and (last is None or last.kind != progress.DISOWNED)
+    was_asked = submitter.invited_at is not None or submitter.completed_at is not None
+    return was_asked and (last is None or last.kind != progress.DISOWNED)
 
 
 def _of_copies(submission: LoadedSubmission, mailbox: str) -> Rights | None:
@@ -105,7 +105,7 @@ def _of_copies(submission: LoadedSubmission, mailbox: str) -> Rights | None:
         cc=row.details.get("cc_completed"),
     )
     as_sent = mailbox in _mailboxes(row.details.get("cc_sent"))
-    finished = mailbox in {addresses.mailbox(one) for one in (*chosen.cc, *chosen.bcc)}
+    finished = mailbox in {addresses.mailbox(address) for address in (*chosen.cc, *chosen.bcc)}
     if not as_sent and not finished:
         return None
     lives = not submission.state.archived
@@ -114,7 +114,7 @@ def _of_copies(submission: LoadedSubmission, mailbox: str) -> Rights | None:
 
 def _mailboxes(listed: str | None) -> set[str]:
     try:
-        return {addresses.mailbox(one) for one in addresses.emails(listed)} if listed else set()
+        return {addresses.mailbox(address) for address in addresses.emails(listed)} if listed else set()
     except addresses.BadAddress:
         return set()
 
@@ -140,14 +140,14 @@ def page(session: Session, visit: rpc.ProgressVisit, site: Site, now: datetime) 
     row, account = submission.row, Account.model_validate(submission.snapshot.account)
     rights_ = reader(session, submission, visit, site, now)
     state = _state(submission, now)
-    asked = [party for party in submission.state.submitters if not party.viewer]
+    acting_parties = [party for party in submission.state.submitters if not party.viewer]
     shown = rpc.Progress(
         state=state,
         name="" if state == "archived" and rights_ is None else row.name or submission.snapshot.template_name or "",
         account_name=account.company_name or account.name,
         time_zone=account.time_zone,
-        done=sum(party.status.value == "completed" for party in asked),
-        count=len(asked),
+        done=sum(party.status.value == "completed" for party in acting_parties),
+        count=len(acting_parties),
     )
     if rights_ is None:
         return shown
@@ -185,9 +185,9 @@ def _parties(
     shown = []
     for row in submission.submitters:
         party = party_of(row, lines)
-        told = progress.state_of(party, submission.state, now)
-        if told.state is PartyState.FAILED and not rights_.of_account:
-            told = progress.Told(PartyState.ON_ITS_WAY)
+        standing = progress.state_of(party, submission.state, now)
+        if standing.state is PartyState.FAILED and not rights_.of_account:
+            standing = progress.Told(PartyState.ON_ITS_WAY)
         shown.append(
             rpc.PartyProgress(
                 submitter_id=row.id,
@@ -196,10 +196,10 @@ def _parties(
                 email=row.email if rights_.of_account else None,
                 phone=row.phone if rights_.of_account else None,
                 acts_as=party.acts_as.value,
-                state=told.state.value,
-                at=told.at,
-                reason=(row.decline_reason or "") if told.state is PartyState.DECLINED else told.reason,
-                waits_for=now_asked if told.state is PartyState.WAITING else [],
+                state=standing.state.value,
+                at=standing.at,
+                reason=(row.decline_reason or "") if standing.state is PartyState.DECLINED else standing.reason,
+                waits_for=now_asked if standing.state is PartyState.WAITING else [],
                 may_send_again=rights_.as_ == SENDER and may_be_sent_again(row, submission, now),
             )
         )
@@ -211,7 +211,7 @@ def party_of(row: SubmitterRow, lines: Sequence[TrailRow]) -> progress.Party:
     return progress.Party(
         id=row.id,
         acts_as=present.acts_as(row),
-        told=is_told(row),
+        is_notified=is_told(row),
         by_sender=row.completed_by_api is not None,
         sent_at=row.sent_at,
         opened_at=row.opened_at,
@@ -269,8 +269,8 @@ def _file(kind: str, name: str, file: Mapping[str, Any]) -> rpc.ProgressFile:
 
 def _line(line: TrailRow, submission: LoadedSubmission) -> rpc.ProgressLine:
     party = line.data.get("party") if isinstance(line.data.get("party"), dict) else None
-    named = (party or {}).get("name") or (party or {}).get("email") or (party or {}).get("role") or ""
+    party_name = (party or {}).get("name") or (party or {}).get("email") or (party or {}).get("role") or ""
     by = line.data.get("by_name") or line.data.get("by") or ""
-    if not named and line.submitter_id is None:
-        named = line.data.get("email") or ""
-    return rpc.ProgressLine(event_type=line.event_type, at=line.occurred_at, party=str(named), by=str(by))
+    if not party_name and line.submitter_id is None:
+        party_name = line.data.get("email") or ""
+    return rpc.ProgressLine(event_type=line.event_type, at=line.occurred_at, party=str(party_name), by=str(by))

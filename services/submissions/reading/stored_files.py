@@ -29,8 +29,8 @@ def _records(database: Database) -> Iterator[Record]:
             return
         after = portion[-1][0]
         for number, template_id, folder, since, results, documents in portion:
-            own = documents if template_id is None else None
-            yield folder, since, [results, own, attached[number]]
+            own_documents = documents if template_id is None else None
+            yield folder, since, [results, own_documents, attached[number]]
 
 
 def _portion(session: Session, after: int) -> tuple[list[Any], dict[int, list[Any]]]:

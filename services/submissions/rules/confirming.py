@@ -76,12 +76,12 @@ def order_of(snapshot: Mapping[str, Any] | None, certsign: Mapping[str, Any] | N
     return order if order.mode is CertsignMode.SIGNER else None
 
 
-def after_news(kept: KeptConfirmation | None, news: ConfirmationChanged) -> KeptConfirmation | None:
+def after_news(confirmation: KeptConfirmation | None, news: ConfirmationChanged) -> KeptConfirmation | None:
     """The confirmation after these news, None when they change nothing. That somebody has signed counts whatever was told
     before; what failed counts while the person has not been asked since."""
-    if kept is None or kept.id != news.confirmation_id or kept.stage is not Stage.ASKED:
+    if confirmation is None or confirmation.id != news.confirmation_id or confirmation.stage is not Stage.ASKED:
         return None
-    if kept.told_at is not None and news.at <= kept.told_at and news.status != "signed":
+    if confirmation.told_at is not None and news.at <= confirmation.told_at and news.status != "signed":
         return None
     changes: dict[str, Any] = {"told_at": news.at, "problem": news.problem, "message": news.message}
     if news.status == "signed":
@@ -92,24 +92,24 @@ def after_news(kept: KeptConfirmation | None, news: ConfirmationChanged) -> Kept
         changes |= {"status": IdentityStatus.PENDING}
     else:
         changes |= {"status": IdentityStatus.FAILED}
-    return kept.model_copy(update=changes)
+    return confirmation.model_copy(update=changes)
 
 
-def left(kept: KeptConfirmation) -> KeptConfirmation:
+def left(confirmation: KeptConfirmation) -> KeptConfirmation:
     """Nobody goes on with it. That the person was not verified stays known where that was so."""
-    status = IdentityStatus.FAILED if kept.status is IdentityStatus.FAILED else None
-    return kept.model_copy(update={"stage": Stage.LEFT, "status": status, "command": None, "values": {}})
+    status = IdentityStatus.FAILED if confirmation.status is IdentityStatus.FAILED else None
+    return confirmation.model_copy(update={"stage": Stage.LEFT, "status": status, "command": None, "values": {}})
 
 
-def asked_again(kept: KeptConfirmation) -> KeptConfirmation:
+def asked_again(confirmation: KeptConfirmation) -> KeptConfirmation:
     """The person wants to be asked once more."""
-    changes = {"round": kept.round + 1, "status": IdentityStatus.PENDING, "problem": None, "message": None}
-    return kept.model_copy(update=changes)
+    changes = {"round": confirmation.round + 1, "status": IdentityStatus.PENDING, "problem": None, "message": None}
+    return confirmation.model_copy(update=changes)
 
 
-def may_be_asked_again(kept: KeptConfirmation | None) -> bool:
+def may_be_asked_again(confirmation: KeptConfirmation | None) -> bool:
     """Return whether it waits for the person, or for an admin."""
-    return kept is not None and kept.stage is Stage.ASKED
+    return confirmation is not None and confirmation.stage is Stage.ASKED
 
 
 def not_in_order(order: Order, parties: Sequence[Party]) -> str | None:

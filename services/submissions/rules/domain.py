@@ -341,10 +341,10 @@ def completion_to_tell_later(happened: Iterable[Happened]) -> int | None:
     """Return the submitter whose completion is told as such only with the sealed documents: the last one before a sealing that
     begins with it."""
     last = None
-    for each in happened:
-        if each.fact is Fact.COMPLETED:
-            last = each.submitter_id
-        elif each.fact is Fact.SEALING:
+    for event in happened:
+        if event.fact is Fact.COMPLETED:
+            last = event.submitter_id
+        elif event.fact is Fact.SEALING:
             return last
     return None
 

@@ -54,7 +54,7 @@ class Overrides:
     awaited: set[str] = field(default_factory=set)
     """Fields whose value follows from their default when the party completes, instead of what they hold."""
 
-    def over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def values_over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the party after the change, by field uuid."""
         return {**{uuid: value for uuid, value in stored.items() if uuid not in self.awaited}, **self.values}
 
@@ -100,26 +100,28 @@ def plan_overrides(
         for definition in _overridden(override, by_key, path, problems):
             _override(overrides, definition, override, path, attached, problems)
     for index, key in enumerate(request.readonly_fields):
-        meant = by_key.fields(key)
-        if not meant:
+        definitions = by_key.fields(key)
+        if not definitions:
             problems.add(
                 f"{request.path}readonly_fields[{index}]",
                 f"is not a field of this role: {key[:100]}",
                 f"Unknown field: {key[:100]}",
             )
-        for definition in meant:
+        for definition in definitions:
             overrides.changes.setdefault(definition.uuid, {})["readonly"] = True
             if definition.type is FieldType.VERIFICATION:
                 problems.add(f"{request.path}readonly_fields[{index}]", READ_ONLY)
-    given: dict[str, str] = {}
+    key_by_field: dict[str, str] = {}
     for key, raw in request.values.items():
-        meant = by_key.fields(key)
-        if not meant:
+        definitions = by_key.fields(key)
+        if not definitions:
             _ignore(overrides, request, key, "is not a field of this role")
-        for earlier in dict.fromkeys(given[one.uuid] for one in meant if one.uuid in given):
+        for earlier in dict.fromkeys(
+            key_by_field[definition.uuid] for definition in definitions if definition.uuid in key_by_field
+        ):
             _ignore(overrides, request, earlier, f"is the same field as {key[:100]}, whose value is taken")
-        given |= dict.fromkeys((one.uuid for one in meant), key)
-        for definition in meant:
+        key_by_field |= dict.fromkeys((definition.uuid for definition in definitions), key)
+        for definition in definitions:
             _take(overrides, definition, raw, f"{request.path}values.{key[:100]}", attached, problems, preset=False)
     return overrides
 
@@ -223,8 +225,8 @@ def _override(
         preferences = {key: value for key, value in override.preferences.items() if key != "position"}
         changes["preferences"] = checker.preferences(preferences, definition.type, path, problems)
         _check_reasons(overrides, changes["preferences"], f"{path}.preferences.reasons")
-        given = (key for key in references.EXPRESSIONS if key in changes["preferences"])
-        overrides.expressions |= {(definition.uuid, key): f"{path}.preferences.{key}" for key in given}
+        expression_keys = (key for key in references.EXPRESSIONS if key in changes["preferences"])
+        overrides.expressions |= {(definition.uuid, key): f"{path}.preferences.{key}" for key in expression_keys}
     if override.validation:
         changed = definition.model_copy(update=_merged_rules(definition, changes))
         changes["validation"] = checker.validation(override.validation, changed, path, problems)

@@ -94,13 +94,13 @@ def mailing(
     notify_sender = notify and bool(sender) and str(sender).lower() not in reached
     if notify_sender:
         reached.add(str(sender).lower())
-    named = [address for address in _known(cc or "") if address.lower() not in reached]
-    reached.update(address.lower() for address in named)
+    copied_addresses = [address for address in _valid_emails(cc or "") if address.lower() not in reached]
+    reached.update(address.lower() for address in copied_addresses)
     chosen = bcc or preferences.get("bcc_completed") or account.bcc_emails
     return Mailing(
         notify_sender=notify_sender,
-        bcc=[address for address in _known(chosen) if address.lower() not in reached] if send_email else [],
-        cc=named,
+        bcc=[address for address in _valid_emails(chosen) if address.lower() not in reached] if send_email else [],
+        cc=copied_addresses,
         sender_attach_documents=allowed("completed_notification_email_attach_documents"),
         sender_attach_audit=allowed("completed_notification_email_attach_audit"),
         copy_signers=copy_signers,
@@ -109,7 +109,7 @@ def mailing(
     )
 
 
-def _known(addresses: str) -> list[str]:
+def _valid_emails(addresses: str) -> list[str]:
     try:
         return emails(addresses)
     except BadAddress:

@@ -50,7 +50,7 @@ class Party:
 
     id: int
     acts_as: ActsAs
-    told: bool = True
+    is_notified: bool = True
     by_sender: bool = False
     sent_at: datetime | None = None
     opened_at: datetime | None = None
@@ -84,10 +84,10 @@ def state_of(party: Party, submission: domain.Submission, now: datetime) -> Told
         return Told(PartyState.NOT_READ if party.acts_as is ActsAs.VIEWER else PartyState.NOT_DONE)
     if not submission.reached(submission.submitter(party.id)):
         return Told(PartyState.WAITING)
-    return _asked(party, submission.submitter(party.id).confirming)
+    return _standing_of_asked(party, submission.submitter(party.id).confirming)
 
 
-def _asked(party: Party, confirming: bool) -> Told:
+def _standing_of_asked(party: Party, confirming: bool) -> Told:
     """Of a party whose turn it is."""
     last, seen = party.last, party.started_at or party.opened_at
     if confirming:
@@ -102,7 +102,7 @@ def _asked(party: Party, confirming: bool) -> Told:
         return Told(PartyState.SENT, last.at)
     if party.sent_at is not None:
         return Told(PartyState.SENT, party.sent_at)
-    return Told(PartyState.ON_ITS_WAY if party.told else PartyState.NOT_OPENED)
+    return Told(PartyState.ON_ITS_WAY if party.is_notified else PartyState.NOT_OPENED)
 
 
 def awaited(submission: domain.Submission) -> Iterable[int]:

@@ -46,11 +46,11 @@ def dutystamp_of(stored: Mapping[str, Any] | None) -> KeptDutystamp | None:
     return KeptDutystamp.model_validate(stored) if stored else None
 
 
-def certsign_after(kept: KeptCertsign | None, news: CertsignState) -> KeptCertsign | None:
+def certsign_after(before: KeptCertsign | None, news: CertsignState) -> KeptCertsign | None:
     """The state after these news; None when they change nothing. Once waived, nothing but a signature counts."""
-    if _is_old(kept, news, CertsignStatus.SIGNED):
+    if _is_old(before, news, CertsignStatus.SIGNED):
         return None
-    waived_by = news.waived_by or (kept.waived_by if kept else None)
+    waived_by = news.waived_by or (before.waived_by if before else None)
     if news.status is CertsignStatus.SIGNED:
         waived_by = None
     elif waived_by and not news.waived_by:
@@ -58,32 +58,32 @@ def certsign_after(kept: KeptCertsign | None, news: CertsignState) -> KeptCertsi
     return KeptCertsign(**{**news.model_dump(), "waived_by": waived_by}, told_at=news.at)
 
 
-def dutystamp_after(kept: KeptDutystamp | None, news: DutystampState) -> KeptDutystamp | None:
+def dutystamp_after(before: KeptDutystamp | None, news: DutystampState) -> KeptDutystamp | None:
     """The state after these news; None when they change nothing."""
-    if _is_old(kept, news, DutystampStatus.STAMPED):
+    if _is_old(before, news, DutystampStatus.STAMPED):
         return None
     return KeptDutystamp(**news.model_dump(), told_at=news.at)
 
 
 def waiting(certsign: Mapping[str, Any] | None, dutystamp: Mapping[str, Any] | None) -> bool:
     """Return whether documents that are being sealed wait for a provider that has failed: for long, maybe."""
-    kept = (certsign_of(certsign), dutystamp_of(dutystamp))
-    return any(state is not None and state.may_be_retried for state in kept)
+    states = (certsign_of(certsign), dutystamp_of(dutystamp))
+    return any(state is not None and state.may_be_retried for state in states)
 
 
-def signed_without_news(kept: KeptCertsign | None) -> KeptCertsign | None:
+def signed_without_news(before: KeptCertsign | None) -> KeptCertsign | None:
     """The state once the final documents exist: they are never sealed otherwise than was ordered, so that the provider has
     signed, unless somebody waived that. What rendering tells of it may come later."""
-    if kept is None or kept.waived_by or kept.status is CertsignStatus.SIGNED:
-        return kept
-    return kept.model_copy(update={"status": CertsignStatus.SIGNED, "message": None, "next_attempt_at": None})
+    if before is None or before.waived_by or before.status is CertsignStatus.SIGNED:
+        return before
+    return before.model_copy(update={"status": CertsignStatus.SIGNED, "message": None, "next_attempt_at": None})
 
 
 def _is_old(
-    kept: KeptCertsign | KeptDutystamp | None,
+    before: KeptCertsign | KeptDutystamp | None,
     news: CertsignState | DutystampState,
     over: CertsignStatus | DutystampStatus,
 ) -> bool:
-    if kept is None or kept.told_at is None or (news.status is over and kept.status is not over):
+    if before is None or before.told_at is None or (news.status is over and before.status is not over):
         return False
-    return news.at <= kept.told_at
+    return news.at <= before.told_at

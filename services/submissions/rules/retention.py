@@ -19,11 +19,11 @@ def has_ended(state: Submission) -> bool:
 def days(preferences: Mapping[str, Any], account: Mapping[str, Any]) -> int | None:
     """Return for how many days it is kept, as the submission's ``preferences`` say (its template's are among them), else the
     ``account``; None until somebody deletes it."""
-    said = preferences.get(KEEP_DAYS)
-    return (account.get(KEEP_DAYS) if said is None else int(said)) or None
+    preference = preferences.get(KEEP_DAYS)
+    return (account.get(KEEP_DAYS) if preference is None else int(preference)) or None
 
 
 def erase_at(ended_at: datetime, preferences: Mapping[str, Any], account: Mapping[str, Any]) -> datetime | None:
     """Return when it is erased, None for never."""
-    kept = days(preferences, account)
-    return None if kept is None else ended_at + timedelta(days=kept)
+    keep_days = days(preferences, account)
+    return None if keep_days is None else ended_at + timedelta(days=keep_days)

@@ -27,7 +27,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def found(session: Session, token_digest: str) -> HandoverRow:
+def row_of_token(session: Session, token_digest: str) -> HandoverRow:
     """The row of the screen with this token. Raises ServiceError("not_found")."""
     row = session.scalar(_BY_TOKEN, {"digest": token_digest}, execution_options={"populate_existing": True})
     if row is None:
@@ -55,22 +55,22 @@ def of_slug(session: Session, slug: str) -> HandoverRow | None:
 
 
 def handed_by(session: Session, slug: str, parties: Mapping[int, SubmitterRow]) -> str | None:
-    """Who handed over the device with this slug, by name, else by role; None of a party's own slug."""
+    """Name who handed over the device with this slug, by name, else by role; None of a party's own slug."""
     row = of_slug(session, slug)
     giver = parties.get(row.from_id) if row is not None else None
     return (giver.name or giver.role) if giver is not None else None
 
 
 def end_offers(session: Session, party: SubmitterRow, now: datetime) -> None:
-    """What this party has offered and nobody has taken is good for nothing any more."""
+    """End what this party has offered and nobody has taken."""
     offered = sa.update(HandoverRow).where(HandoverRow.from_id == party.id, HandoverRow.taken_at.is_(None))
     session.execute(offered.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
 
 
 def end_visits(session: Session, party: SubmitterRow, now: datetime) -> None:
     """No device shows the form of this party any more."""
-    taken = sa.update(HandoverRow).where(HandoverRow.to_id == party.id, HandoverRow.taken_at.is_not(None))
-    session.execute(taken.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
+    statement = sa.update(HandoverRow).where(HandoverRow.to_id == party.id, HandoverRow.taken_at.is_not(None))
+    session.execute(statement.where(HandoverRow.ended_at.is_(None)).values(ended_at=now))
 
 
 def forget(session: Session, now: datetime) -> None:

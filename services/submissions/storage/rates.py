@@ -47,7 +47,7 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     row = _locked(session, key, now)
     if remaining := _wait(row, rate, now):
         raise too_early(refusal, remaining, *_limit(row, rate, now))
-    if not _left(row.began_at, rate.within, now):
+    if not _time_left(row.began_at, rate.within, now):
         row.began_at, row.count = now, 0
     row.count += 1
     row.last_at = now
@@ -82,20 +82,20 @@ def forget(session: Session, now: datetime) -> None:
 def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
     remaining = timedelta(0)
     if row.last_at is not None:
-        remaining = _left(row.last_at, rate.pause, now)
+        remaining = _time_left(row.last_at, rate.pause, now)
     if row.count >= rate.most:
-        remaining = max(remaining, _left(row.began_at, rate.within, now))
+        remaining = max(remaining, _time_left(row.began_at, rate.within, now))
     return remaining
 
 
 def _limit(row: RateRow, rate: Rate, now: datetime) -> tuple[int, timedelta]:
-    """How often in which time, of the limit that keeps somebody waiting for longest."""
-    paused = timedelta(0) if row.last_at is None else _left(row.last_at, rate.pause, now)
-    is_used_up = row.count >= rate.most and _left(row.began_at, rate.within, now) >= paused
+    """Return how often in which time, of the limit that keeps somebody waiting for longest."""
+    paused = timedelta(0) if row.last_at is None else _time_left(row.last_at, rate.pause, now)
+    is_used_up = row.count >= rate.most and _time_left(row.began_at, rate.within, now) >= paused
     return (rate.most, rate.within) if is_used_up else (1, rate.pause)
 
 
-def _left(since: datetime, period: timedelta, now: datetime) -> timedelta:
+def _time_left(since: datetime, period: timedelta, now: datetime) -> timedelta:
     """Return how much is left of the period that began then. One that has yet to begin was counted by a clock that has been put
     back, and nobody waits for that; a little ahead is another machine's clock."""
     remaining = since + period - now

@@ -186,16 +186,18 @@ def lock_by_slug(
 ) -> tuple[LoadedSubmission, SubmitterRow]:
     """Lock the submission that the signer with this slug takes part in; return it with the signer. The slug may be that of a
     device that was handed to them, which ``proofs`` show the browser to be (``handovers.opens``)."""
-    own = slug
-    submission = _locked(session, _BY_SLUG, own)
+    own_slug = slug
+    submission = _locked(session, _BY_SLUG, own_slug)
     if submission is None and (behind := handovers.opens(session, slug, proofs, now)) is not None:
-        own = behind
-        submission = _locked(session, _BY_SLUG, own)
-        if handovers.opens(session, slug, proofs, now) != own:
+        own_slug = behind
+        submission = _locked(session, _BY_SLUG, own_slug)
+        if handovers.opens(session, slug, proofs, now) != own_slug:
             submission = None
     # The link may have been replaced while one waited for the lock.
     submitter = (
-        next((submitter for submitter in submission.submitters if submitter.slug == own), None) if submission else None
+        next((submitter for submitter in submission.submitters if submitter.slug == own_slug), None)
+        if submission
+        else None
     )
     if submission is None or submitter is None:
         raise no_such_link(session, slug)
@@ -224,12 +226,14 @@ def no_such_link(session: Session, slug: str) -> ServiceError:
     else is told of it."""
     link = session.get(ReplacedLinkRow, slug)
     if link is not None:
-        reason, told = link.reason, {"to": link.handed_to} if link.handed_to else {}
+        reason, handed_to = link.reason, {"to": link.handed_to} if link.handed_to else {}
     elif handovers.of_slug(session, slug) is not None:
-        reason, told = handovers.HANDED_ON, {}
+        reason, handed_to = handovers.HANDED_ON, {}
     else:
         return not_found("Submitter")
-    return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason, **told}])
+    return ServiceError(
+        "not_found", "This link is no longer valid.", [{"field": "state", "reason": reason, **handed_to}]
+    )
 
 
 def _locked(session: Session, statement: sa.Select[Any], key: Any) -> LoadedSubmission | None:

@@ -45,9 +45,9 @@ class Documents:
 
     def _of(self, query: rpc.GetDocuments) -> SubmissionDocuments:
         state = self.database.read(state_of, query, self.site)
-        if state.filled is not None and state.kept is None:
+        if state.filled is not None and state.results is None:
             state = self._drafted(state)
-        files = (state.kept or {}).get("documents", [])
+        files = (state.results or {}).get("documents", [])
         if query.merge and len(files) > 1:
             files = [{"name": state.title, "file": self._merged(state).model_dump()}]
         links = self.site.expiring(now())
@@ -68,7 +68,7 @@ class Documents:
         """Make the one PDF of all sealed documents, if there are several and it is not there yet."""
         with reading(Submission, query.id):
             state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site)
-            if state.filled is None and state.kept is not None and len(state.kept["documents"]) > 1:
+            if state.filled is None and state.results is not None and len(state.results["documents"]) > 1:
                 self._merged(state)
 
     def _drafted(self, state: "State") -> "State":
@@ -78,7 +78,7 @@ class Documents:
         return State(state.id, state.title, state.version, drafts_kept, state.filled, state.test)
 
     def _merged(self, state: "State") -> BlobRef:
-        results = state.kept or {}
+        results = state.results or {}
         if results.get("merged"):
             return BlobRef.model_validate(results["merged"])
         order = rendering.Combine(
@@ -99,13 +99,13 @@ def _fields_of(submission_id: int, document: dict[str, Any]) -> FieldsOf | None:
 
 @dataclass(frozen=True)
 class State:
-    """``filled`` is what drafts are made of, None once the documents are sealed. ``kept`` is what there is already:
+    """``filled`` is what drafts are made of, None once the documents are sealed. ``results`` is what there is already:
     ``SubmissionRow.results``, or ``drafts`` of the present values."""
 
     id: int
     title: str
     version: int
-    kept: dict[str, Any] | None
+    results: dict[str, Any] | None
     filled: rendering.FillRequest | None
     test: bool = False
 
@@ -130,10 +130,10 @@ def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
     if loaded is None or request.document_uuid not in documents:
         raise not_found("Document")
     parties = [submitter.party_uuid for submitter in loaded.submitters]
-    there = [field for field in loaded.fields if field.submitter_uuid in parties]
+    fields_of_parties = [field for field in loaded.fields if field.submitter_uuid in parties]
     filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, None).values
     shown = {entry.field.uuid for entry in filled}
-    return FieldBoxes(boxes=boxes.field_boxes(there, parties, request.document_uuid, documents[0], shown))
+    return FieldBoxes(boxes=boxes.field_boxes(fields_of_parties, parties, request.document_uuid, documents[0], shown))
 
 
 def keep_drafts(

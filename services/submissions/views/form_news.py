@@ -35,7 +35,7 @@ def news(session: Session, query: rpc.WatchForm, site: Site, now: datetime) -> r
     version = _version(row, submitter, state)
     if version == query.known or must_pass_code:
         return rpc.FormNews(version=version, state=state)
-    told = rpc.FormNews(
+    form_news = rpc.FormNews(
         version=version,
         state=state,
         submission_name=row.name,
@@ -43,14 +43,14 @@ def news(session: Session, query: rpc.WatchForm, site: Site, now: datetime) -> r
         sealing_status=row.sealing_status,
     )
     if state != FormState.OPEN:
-        return told
+        return form_news
     snapshot = session.get_one(SnapshotRow, row.id)
     submitters = queries.submitters_of(session, [row.id])
-    own = next(other for other in submitters if other.id == submitter.id)
-    told.submission_name = row.name or snapshot.template_name
-    told.values, told.reasons = dict(own.values), dict(own.reasons)
-    told.shown, told.changes = shown.compared(query.shown, own, row, snapshot, submitters)
-    return told
+    own_row = next(other for other in submitters if other.id == submitter.id)
+    form_news.submission_name = row.name or snapshot.template_name
+    form_news.values, form_news.reasons = dict(own_row.values), dict(own_row.reasons)
+    form_news.shown, form_news.changes = shown.compared(query.shown, own_row, row, snapshot, submitters)
+    return form_news
 
 
 def _state(
@@ -67,8 +67,8 @@ def _state(
 def _version(row: SubmissionRow, submitter: SubmitterRow, state: str) -> str:
     """Name what ``news`` would tell. Whatever changes what a party sees adds a line to the trail or a version of the values."""
     parts = (row.id, submitter.id, state, row.trail_length, row.values_version, row.name, row.expire_at)
-    said = "\0".join(map(str, (*parts, row.sealing_status)))
-    return hashlib.sha256(said.encode()).hexdigest()[:_HIDDEN]
+    text = "\0".join(map(str, (*parts, row.sealing_status)))
+    return hashlib.sha256(text.encode()).hexdigest()[:_HIDDEN]
 
 
 # Compiled once: building a statement costs more than running it.

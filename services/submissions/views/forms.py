@@ -80,7 +80,11 @@ def form(session: Session, visit: rpc.form.OpenForm, site: Site, now: datetime) 
         page.receipt = statements.receipt_of(session, opened.submitter.id)
         page.copies = copies.offered(opened.row, opened.snapshot, opened.submitters)
         page.signed = _signed(session, opened, links)
-        page.identity = kept.signer if (kept := confirming.of(opened.submitter.confirmation)) is not None else None
+        page.identity = (
+            own_confirmation.signer
+            if (own_confirmation := confirming.of(opened.submitter.confirmation)) is not None
+            else None
+        )
     return page
 
 
@@ -89,8 +93,8 @@ def confirmation(
 ) -> tuple[confirming.KeptConfirmation | None, FormState]:
     """The confirmation of this signer that is under way, and what their form shows. Only reads."""
     opened = _passed(session, visit, site, now)
-    kept = confirming.of(opened.submitter.confirmation) if opened.state is FormState.CONFIRMING else None
-    return kept, opened.state
+    under_way = confirming.of(opened.submitter.confirmation) if opened.state is FormState.CONFIRMING else None
+    return under_way, opened.state
 
 
 def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormFile:
@@ -129,7 +133,18 @@ def copy_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
         raise ServiceError("conflict", domain.REFUSALS.get(opened.state, "This form is not completed yet."), reason)
     row, snapshot, submitters = opened.row, opened.snapshot, opened.submitters
     offered = copies.offered(row, snapshot, submitters)
-    document = next((each for each in offered.documents if each.uuid == query.document_uuid), None) if offered else None
+    document = (
+        next(
+            (
+                offered_document
+                for offered_document in offered.documents
+                if offered_document.uuid == query.document_uuid
+            ),
+            None,
+        )
+        if offered
+        else None
+    )
     if offered is None or document is None:
         raise not_found("Document")
     attachments = store.attachments_of(session, [row.id])
@@ -270,8 +285,10 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     decliner = next((submitter for submitter in opened.submitters if submitter.declined_at), None)
     brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
-    told = (row.returned or {}) if opened.state is FormState.RETURNED else {}
-    returner = next((submitter for submitter in opened.submitters if submitter.id == told.get("submitter_id")), None)
+    returned = (row.returned or {}) if opened.state is FormState.RETURNED else {}
+    returner = next(
+        (submitter for submitter in opened.submitters if submitter.id == returned.get("submitter_id")), None
+    )
     return rpc.form.SigningForm(
         state=opened.state.value,
         submission_name=present.called(row, opened.snapshot),
@@ -290,7 +307,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
         expire_at=row.expire_at,
         test=row.test,
         returned_by=(returner.name or returner.role) if returner else None,
-        return_reason=told.get("reason"),
+        return_reason=returned.get("reason"),
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
         decline_reason=decliner.decline_reason if declined and decliner else None,
     )
@@ -474,8 +491,8 @@ def _signed(session: Session, opened: Opened, links: FileLinks) -> rpc.form.Sign
         key=lambda field: field.type is not FieldType.SIGNATURE,
     )
     pictures = {row.uuid: row for row in store.attachments_of(session, [opened.row.id])} if drawn else {}
-    made = (pictures.get(str(submitter.values[field.uuid])) for field in drawn)
-    picture = next((row for row in made if row is not None), None)
+    rows = (pictures.get(str(submitter.values[field.uuid])) for field in drawn)
+    picture = next((row for row in rows if row is not None), None)
     return rpc.form.SignedSummary(
         at=submitter.completed_at,
         time_zone=submitter.visit.get("time_zone") or Account.model_validate(opened.snapshot.account).time_zone,
@@ -494,7 +511,7 @@ def _next_party(opened: Opened, now: datetime) -> SubmitterRow | None:
 
 
 def _hand_to(opened: Opened, now: datetime) -> str | None:
-    """What the next party is called by who has completed, and may hand them the device."""
+    """Name the next party to whoever has completed and may hand them the device."""
     if opened.submitter.completed_at is None or opened.submitter.completed_by_api:
         return None
     party = _next_party(opened, now)

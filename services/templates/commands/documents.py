@@ -61,7 +61,7 @@ def merge(session: Session, command: rpc.MergeTemplates, links: LinkMaker, limit
         like = rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=command.shared_link)
         row = store.inserted(session, like, merger.name, merger.external_id, merger.definition, now, folder=folder)
         if row is None:
-            raise queries.taken()
+            raise queries.external_id_taken()
         row.preferences = merger.first.preferences
         store.put_documents(row, merger.documents, merger.report)
         session.flush()
@@ -124,21 +124,23 @@ def plan_exchange(
     trial: bool = False,
 ) -> Exchange:
     """The documents after the change, with the fields on them. ``ready`` has what each entry of the command sends in."""
-    there = template.documents
-    targets = _targets(command.documents, there)
+    documents_before = template.documents
+    targets = _targets(command.documents, documents_before)
     coming = {i: prepared for i, prepared in enumerate(ready) if prepared is not None}
     successors: dict[str, Paper | None] = {}
     new: dict[str, StoredDocument] = {}
     for i, target in targets.items():
         successors[target.uuid] = None
         if (successor := coming.get(i)) is not None:
-            named = successor.stored.model_copy(update={"name": _name(command.documents[i], successor, target)})
-            new[target.uuid] = named
-            if not (successor.fields.found or successor.fields.explicit):
-                successors[target.uuid] = Paper(named.uuid, named.name, named.pages)
+            renamed_document = successor.stored.model_copy(
+                update={"name": _name(command.documents[i], successor, target)}
+            )
+            new[target.uuid] = renamed_document
+            if not (successor.fields.tag_fields or successor.fields.explicit):
+                successors[target.uuid] = Paper(renamed_document.uuid, renamed_document.name, renamed_document.pages)
     remaining = [
         new.get(document.uuid, document)
-        for document in there
+        for document in documents_before
         if document.uuid in new or document.uuid not in successors
     ]
     added = [(prepared.stored, command.documents[i].position) for i, prepared in coming.items() if i not in targets]
@@ -148,12 +150,12 @@ def plan_exchange(
     # What takes a document's place is shown when that was.
     kept_as = {
         document.uuid: new.get(document.uuid, document).uuid
-        for document in there
+        for document in documents_before
         if document.uuid in new or document.uuid not in successors
     }
     conditions = {
         kept_as[document.uuid]: document.conditions
-        for document in there
+        for document in documents_before
         if document.conditions and document.uuid in kept_as
     }
     reduced = combining.without(Definition(template.parties, template.fields, conditions=conditions), successors)
@@ -187,12 +189,14 @@ def change(
     def decide() -> Template:
         before = store.definition_of(row)
         store.write(row, exchange.definition)
-        kept = {document.uuid for document in row.documents}
+        uuids_before = {document.uuid for document in row.documents}
         store.put_documents(row, exchange.documents, report_after(row, exchange))
         store.touch(row, now)
         session.flush()
-        came = [document for document in exchange.documents if document.uuid not in kept]
-        test_mode.record_files(session, row, [file.key for each in came for file in (each.file, each.original)])
+        added = [document for document in exchange.documents if document.uuid not in uuids_before]
+        test_mode.record_files(
+            session, row, [file.key for document in added for file in (document.file, document.original)]
+        )
         return store.announced_change(session, row, before, command.refuse_breaking, links, now)
 
     return once(session, rpc.CHANGE_DOCUMENTS, command.request_id, decide)
@@ -205,7 +209,7 @@ def report_after(row: TemplateRow, exchange: Exchange) -> list[Notice]:
     return [*notices, *exchange.report]
 
 
-def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocument]) -> dict[int, StoredDocument]:
+def _targets(changes: Sequence[rpc.DocumentChange], documents: Sequence[StoredDocument]) -> dict[int, StoredDocument]:
     """Return which document each entry removes or replaces. Refuses what names none, or one that another entry names, too."""
     problems = Problems()
     targets: dict[int, StoredDocument] = {}
@@ -222,7 +226,7 @@ def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocume
         elif change.remove and change.position is None and not (change.name or "").strip():
             problems.add(f"{path}.position", "is required to remove a document, unless name is given")
         elif change.remove or change.replace:
-            if (target := _target(change, there, path, problems)) is None:
+            if (target := _target(change, documents, path, problems)) is None:
                 continue
             if target in targets.values():
                 problems.add(path, f"is about the same document as another entry: {target.name!r}")
@@ -232,15 +236,15 @@ def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocume
 
 
 def _target(
-    change: rpc.DocumentChange, there: Sequence[StoredDocument], path: str, problems: Problems
+    change: rpc.DocumentChange, documents: Sequence[StoredDocument], path: str, problems: Problems
 ) -> StoredDocument | None:
     if change.position is not None:
-        if 0 <= change.position < len(there):
-            return there[change.position]
-        problems.add(f"{path}.position", f"must be between 0 and {len(there) - 1}: no other document is there")
+        if 0 <= change.position < len(documents):
+            return documents[change.position]
+        problems.add(f"{path}.position", f"must be between 0 and {len(documents) - 1}: no other document is there")
         return None
     name = names.document((change.name or "").strip())
-    same = [document for document in there if document.name == name]
+    same = [document for document in documents if document.name == name]
     if len(same) == 1:
         return same[0]
     problems.add(

@@ -138,7 +138,7 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
             folder=folder,
         )
         if copy is None:
-            raise queries.taken()
+            raise queries.external_id_taken()
         copy.preferences = source.preferences
         documents = [
             document.model_copy(update={"uuid": fresh[document.uuid]}) for document in renamed(command, source)
@@ -236,7 +236,7 @@ def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) ->
         parties = domain.with_parties(parties, command.submitters, limits)
     if command.roles is not None:
         parties = domain.with_role_names(parties, command.roles, limits)
-    document_conditions = _asked(present, command, [document.uuid for document in row.documents])
+    document_conditions = _conditions_after(present, command, [document.uuid for document in row.documents])
     if command.fields is None:
         fields = domain.with_roles_written(present.fields, parties)
         return domain.with_conditions(Definition(parties, fields), document_conditions)
@@ -246,7 +246,9 @@ def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) ->
     return domain.redefine(command.fields, parties, documents, document_conditions, limits, present.fields)
 
 
-def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[DocumentConditions]:
+def _conditions_after(
+    present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]
+) -> list[DocumentConditions]:
     """The conditions of documents after the change; those of documents that ``schema`` does not name stay."""
     problems = Problems()
     by_document = {uuid: DocumentConditions(uuid, conditions) for uuid, conditions in present.conditions.items()}
@@ -278,4 +280,4 @@ def _flush(session: Session) -> None:
     try:
         session.flush()
     except IntegrityError as error:
-        raise queries.taken() from error
+        raise queries.external_id_taken() from error

@@ -56,9 +56,9 @@ def create(
     definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
-    told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
-    definition = replace(definition, problems=told)
-    result = _told(name, definition, [prepared.stored for prepared in ready], report)
+    problems_told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
+    definition = replace(definition, problems=problems_told)
+    result = _dry_run_of(name, definition, [prepared.stored for prepared in ready], report)
     if pictures is None:
         return result
     return result.model_copy(
@@ -77,7 +77,7 @@ def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryR
     if command.folder_name is not None:
         store.checked_folder(command.actor, command.folder_name)
     merger = document_commands.merged(session, command, limits)
-    return _told(merger.name, merger.definition, merger.documents, merger.report)
+    return _dry_run_of(merger.name, merger.definition, merger.documents, merger.report)
 
 
 def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
@@ -91,7 +91,7 @@ def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
         queries.require_free(session, external_id)
     report = [Notice.model_validate(notice) for notice in source.report]
     definition, documents = store.definition_of(source), commands.renamed(command, source)
-    return _told(title or domain.clone_name(source.name), definition, documents, report)
+    return _dry_run_of(title or domain.clone_name(source.name), definition, documents, report)
 
 
 def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -> DryRun:
@@ -100,8 +100,8 @@ def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -
     require_owner(command.actor, row)
     report = document_commands.report_after(row, exchange)
     definition = exchange.definition
-    told = [*definition.problems, *_breaking(command, store.definition_of(row), definition)]
-    return _told(row.name, replace(definition, problems=told), exchange.documents, report)
+    problems_told = [*definition.problems, *_breaking(command, store.definition_of(row), definition)]
+    return _dry_run_of(row.name, replace(definition, problems=problems_told), exchange.documents, report)
 
 
 def _breaking(
@@ -110,7 +110,7 @@ def _breaking(
     return contract.problems(contract.changes(before, after)) if command.refuse_breaking and before else []
 
 
-def _told(
+def _dry_run_of(
     name: str | None, definition: Definition, documents: Sequence[StoredDocument], report: Sequence[Notice]
 ) -> DryRun:
     return DryRun(

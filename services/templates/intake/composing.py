@@ -80,8 +80,8 @@ def composed(
     trial: bool = False,
 ) -> rpc.Composition:
     """Return what ``submissions`` makes a submission of. Roles, fields and documents of templates get uuids of their own."""
-    parts, there = _copies(snapshots)
-    documents = combining.placed(there, [(prepared.stored, prepared.position) for prepared in ready])
+    parts, copied_documents = _copies(snapshots)
+    documents = combining.placed(copied_documents, [(prepared.stored, prepared.position) for prepared in ready])
     order = [document.uuid for document in documents]
     sent = sorted((prepared.fields for prepared in ready), key=lambda field_group: order.index(field_group.uuid))
     if parts:

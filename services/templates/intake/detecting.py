@@ -29,18 +29,18 @@ class Detector:
 
     def of_template(self, snapshot: TemplateSnapshot) -> Detection:
         """Return what could be filled in on the documents and has no field yet."""
-        taken = {detected.key_of(field.name, field.role) for field in snapshot.fields}
+        keys_in_use = {detected.key_of(field.name, field.role) for field in snapshot.fields}
         fields: list[DetectedField] = []
         documents, report = [], []
         for document in snapshot.documents:
-            proposals, told = self._of_document(snapshot, document)
-            found = detected.named(detected.on_document(proposals, document.uuid), taken)
-            fields += found
-            report += told
+            proposals, notices = self._of_document(snapshot, document)
+            named_fields = detected.with_distinct_names(detected.on_document(proposals, document.uuid), keys_in_use)
+            fields += named_fields
+            report += notices
             owner = FieldsOf("templates", snapshot.id, document.uuid)
             pictures = [
                 PagePicture(page=page, url=self.links.to_detected(document.file, document.name, owner, page))
-                for page in _pages(found)
+                for page in _pages(named_fields)
             ]
             documents.append(DetectionDocument(uuid=document.uuid, name=document.name, pictures=pictures))
         return Detection(fields=fields, documents=documents, report=report)
@@ -78,12 +78,12 @@ class Detector:
     ) -> tuple[list[DetectedField], list[Notice]]:
         if (reason := detected.why_not(document.pages, has_variables=document.docx is not None)) is not None:
             return [], [detected.skipped(reason, document.name)]
-        request = rendering.DetectFields(file=document.file, taken=_taken(snapshot, document), keep=True)
+        request = rendering.DetectFields(file=document.file, taken=_places_of_fields(snapshot, document), keep=True)
         answer: rendering.DetectedFields = self.bus.call(rendering.DETECT_FIELDS, request)
         return answer.fields, [notice.model_copy(update={"document": document.name}) for notice in answer.report]
 
 
-def _taken(snapshot: TemplateSnapshot, document: StoredDocument) -> list[Area]:
+def _places_of_fields(snapshot: TemplateSnapshot, document: StoredDocument) -> list[Area]:
     """The places of fields that are there; an area that names no document is on the first one."""
     first = snapshot.documents[0].uuid
     return [

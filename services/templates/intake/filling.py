@@ -72,7 +72,7 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
             part=document.name,
             pages=document.pages,
             explicit=(),
-            found=writings[document.uuid].of_template(rendered[document.uuid].fields),
+            tag_fields=writings[document.uuid].of_template(rendered[document.uuid].fields),
         )
         for document in documents
         if document.uuid in rendered
@@ -82,8 +82,8 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
     before = {field.uuid for field in snapshot.fields if field.areas}
     vanished = {field.uuid for field in definition.fields if not field.areas and field.uuid in before}
     left = [field for field in definition.fields if field.uuid not in vanished]
-    there = {field.uuid for field in left}
-    fields = [_without(references.without(field, there), vanished) for field in left]
+    remaining_uuids = {field.uuid for field in left}
+    fields = [_without(references.without(field, remaining_uuids), vanished) for field in left]
     documents = [_without(document, vanished) for document in documents]
     return snapshot.model_copy(update={"documents": documents, "parties": definition.parties, "fields": fields})
 
@@ -122,13 +122,20 @@ class _Writing:
 
     def _field(self, written: WrittenField, fields: Sequence[FieldDefinition]) -> FieldDefinition | None:
         """The one at the same place, or else the one of the same name and role."""
-        there = [field for field in fields if any(area.attachment_uuid == self.document for area in field.areas)]
-        for field in there:
+        fields_on_document = [
+            field for field in fields if any(area.attachment_uuid == self.document for area in field.areas)
+        ]
+        for field in fields_on_document:
             if any(_is_at(area, place) for area in self._here(field) for place in written.areas):
                 return field
         role = (written.role or self._first).casefold()
         return next(
-            (document for document in there if document.name == written.name and document.role.casefold() == role), None
+            (
+                document
+                for document in fields_on_document
+                if document.name == written.name and document.role.casefold() == role
+            ),
+            None,
         )
 
     def _here(self, field: FieldDefinition) -> list[Area]:

@@ -160,7 +160,9 @@ def prepare(
     further document is begun, unless it is a ``trial``, which tells of all of them."""
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(max_workers=min(concurrency, len(documents)) or 1) as pool:
-        running = [pool.submit(contextvars.copy_context().run, _one, bus, source, deadline) for source in documents]
+        running = [
+            pool.submit(contextvars.copy_context().run, _prepare_one, bus, source, deadline) for source in documents
+        ]
         wait(running, return_when=ALL_COMPLETED if trial else FIRST_EXCEPTION)
         for future in running:
             future.cancel()
@@ -176,7 +178,7 @@ def _asks(
     return lambda bus: cast("rendering.PreparedDocument", bus.call(rpc, request))
 
 
-def _one(bus: Bus, source: Source, deadline: float) -> Answer:
+def _prepare_one(bus: Bus, source: Source, deadline: float) -> Answer:
     if time.monotonic() > deadline:
         raise ServiceError("unavailable", "Preparing the documents takes too long. Try again, or send fewer at once.")
     prepared = source.ask(bus)
@@ -185,17 +187,17 @@ def _one(bus: Bus, source: Source, deadline: float) -> Answer:
     has_variables = not source.filled and bool(prepared.variables)
     if (reason := rules_of_detection.why_not(prepared.pages, has_variables=has_variables)) is not None:
         return Answer(prepared, skipped=reason)
-    taken = [area for field in prepared.fields for area in field.areas]
-    taken += rules_of_detection.explicit_areas(source.fields, prepared.pages)
-    request = rendering.DetectFields(file=prepared.file, taken=taken)
+    occupied = [area for field in prepared.fields for area in field.areas]
+    occupied += rules_of_detection.explicit_areas(source.fields, prepared.pages)
+    request = rendering.DetectFields(file=prepared.file, taken=occupied)
     return Answer(prepared, bus.call(rendering.DETECT_FIELDS, request))
 
 
 def _with_detected(sources: Sequence[Source], answers: Sequence[Answer], documents: Sequence[Ready]) -> list[Ready]:
     """With the fields that were detected: names are told apart over all documents."""
     groups = [ready.fields for ready in documents]
-    taken = {rules_of_detection.key_of(field.name, field.role) for group in groups for field in group.explicit}
-    taken |= {rules_of_detection.key_of(tag.name, tag.role) for group in groups for tag in group.found}
+    keys_in_use = {rules_of_detection.key_of(field.name, field.role) for group in groups for field in group.explicit}
+    keys_in_use |= {rules_of_detection.key_of(tag.name, tag.role) for group in groups for tag in group.tag_fields}
     results = []
     for source, answer, ready in zip(sources, answers, documents, strict=True):
         if source.least is None:
@@ -206,13 +208,13 @@ def _with_detected(sources: Sequence[Source], answers: Sequence[Answer], documen
         else:
             proposals = rules_of_detection.on_document(answer.detected.fields, ready.fields.uuid)
             sure = rules_of_detection.sure(proposals, source.least)
-            accepted = rules_of_detection.named(sure, taken)
-            others = [proposal for proposal in proposals if proposal.confidence < source.least]
-            found = [*ready.fields.found, *map(rules_of_detection.as_found, accepted)]
-            told = [notice.model_copy(update={"document": ready.name}) for notice in answer.detected.report]
-            report = [*ready.report, *told, *rules_of_detection.notices(accepted, ready.name)]
-            fields = replace(ready.fields, found=found)
-            results.append(replace(ready, fields=fields, report=report, detected=[*accepted, *others]))
+            accepted = rules_of_detection.with_distinct_names(sure, keys_in_use)
+            unsure = [proposal for proposal in proposals if proposal.confidence < source.least]
+            tag_fields = [*ready.fields.tag_fields, *map(rules_of_detection.as_found, accepted)]
+            notices = [notice.model_copy(update={"document": ready.name}) for notice in answer.detected.report]
+            report = [*ready.report, *notices, *rules_of_detection.notices(accepted, ready.name)]
+            fields = replace(ready.fields, tag_fields=tag_fields)
+            results.append(replace(ready, fields=fields, report=report, detected=[*accepted, *unsure]))
     return results
 
 
@@ -256,7 +258,7 @@ def _ready(source: Source, prepared: rendering.PreparedDocument) -> Ready:
             part=source.part,
             pages=prepared.pages,
             explicit=source.fields,
-            found=prepared.fields,
+            tag_fields=prepared.fields,
             conditions=source.conditions,
         ),
         report=[
@@ -279,7 +281,9 @@ def _docx_source(source: Source, prepared: rendering.PreparedDocument) -> DocxSo
 def _with_undrawable(bus: Bus, documents: Sequence[Ready]) -> list[Ready]:
     """With a notice for each field that has a text with characters that no font can draw: whoever makes the template can mend
     it, who signs cannot. Rendering is asked for the characters, each once."""
-    doubtful = [[(field.name, _doubtful(field)) for field in (*r.fields.explicit, *r.fields.found)] for r in documents]
+    doubtful = [
+        [(field.name, _doubtful(field)) for field in (*r.fields.explicit, *r.fields.tag_fields)] for r in documents
+    ]
     all_of_them = sorted({character for fields in doubtful for _, characters in fields for character in characters})
     if not all_of_them:
         return list(documents)
@@ -322,5 +326,5 @@ def _printed(content: FieldContent) -> list[str]:
 
 
 def _shown(characters: Sequence[str]) -> str:
-    named = [f"{character!r} (U+{ord(character):04X})" for character in characters[:_MOST_NAMED]]
-    return ", ".join(named) + (", ..." if len(characters) > _MOST_NAMED else "")
+    described = [f"{character!r} (U+{ord(character):04X})" for character in characters[:_MOST_NAMED]]
+    return ", ".join(described) + (", ..." if len(characters) > _MOST_NAMED else "")

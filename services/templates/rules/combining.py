@@ -30,7 +30,7 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
     one field with several areas, as the first of them says. Uuids must differ from part to part (``domain.cloned``)."""
     parties: dict[str, Party] = {}
     fields: list[FieldDefinition] = []
-    named: dict[tuple[str, str], FieldDefinition] = {}
+    field_by_party_and_name: dict[tuple[str, str], FieldDefinition] = {}
     instead: dict[str, str] = {}
     notices: list[Notice] = []
     for part in parts:
@@ -38,7 +38,7 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
         for field in part.fields:
             party = roles[field.submitter_uuid]
             moved = field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
-            same = named.setdefault((party.uuid, field.name), moved) if field.name else moved
+            same = field_by_party_and_name.setdefault((party.uuid, field.name), moved) if field.name else moved
             if same is not moved and same.type == moved.type:
                 add_areas(same, moved)
                 instead[moved.uuid] = same.uuid
@@ -113,9 +113,9 @@ def without(definition: Definition, successors: Mapping[str, Paper | None]) -> D
     return Definition(definition.parties, fields, notices, conditions=conditions)
 
 
-def placed(there: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:
+def placed(existing: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:
     """Return what is there, then what comes, in order; what names its position (from 0) is there in the end, if it can be."""
-    result = [*there, *(item for item, position in coming if position is None)]
+    result = [*existing, *(item for item, position in coming if position is None)]
     for position, item in sorted(((at, item) for item, at in coming if at is not None), key=lambda pair: pair[0]):
         result.insert(position, item)
     return result

@@ -21,21 +21,23 @@ def changes(before: Definition, after: Definition) -> list[ValueChange]:
     breaking. A field that was renamed, or given to another role, is gone under its former name."""
     if (before.parties, before.fields) == (after.parties, after.fields):
         return []
-    was, is_now = (template_schema(one.parties, one.fields)["properties"] for one in (before, after))
-    found = list(_between(was, is_now))
-    return sorted(found, key=lambda change: (change.change != "removed", not change.breaking))[:MOST_TOLD]
+    was, is_now = (
+        template_schema(definition.parties, definition.fields)["properties"] for definition in (before, after)
+    )
+    value_changes = list(_between(was, is_now))
+    return sorted(value_changes, key=lambda change: (change.change != "removed", not change.breaking))[:MOST_TOLD]
 
 
-def refuse_breaking(found: Sequence[ValueChange]) -> None:
+def refuse_breaking(value_changes: Sequence[ValueChange]) -> None:
     """Raise ServiceError ``invalid`` that names each change after which values that were taken no longer are."""
-    if details := problems(found):
+    if details := problems(value_changes):
         first = details[0]
         raise ServiceError("invalid", f"{first['field']} {first['reason']} (refuse_breaking)", details)
 
 
-def problems(found: Sequence[ValueChange]) -> list[dict[str, str]]:
+def problems(value_changes: Sequence[ValueChange]) -> list[dict[str, str]]:
     """Return the breaking changes as the details of a refusal; ``field`` is the role and the field, with a dot between."""
-    breaking = [change for change in found if change.breaking]
+    breaking = [change for change in value_changes if change.breaking]
     return [{"field": ".".join(filter(None, (c.role, c.field))), "reason": c.reason} for c in breaking]
 
 
@@ -66,7 +68,7 @@ def _between(was: Mapping[str, Schema], is_now: Mapping[str, Schema]) -> Iterato
 
 
 def _narrowed(was: Schema, is_now: Schema) -> Iterator[str]:
-    """Why some value that ``was`` allowed is not allowed any more."""
+    """Return why some value that ``was`` allowed is not allowed any more."""
     if was.get("type") != is_now.get("type"):
         yield f"takes another kind of value: {_kind(is_now)}"
         return

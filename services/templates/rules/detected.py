@@ -20,17 +20,17 @@ def key_of(name: str, role: str | None) -> Key:
     return name, (role or "").casefold()
 
 
-def named(proposals: Iterable[DetectedField], taken: set[Key]) -> list[DetectedField]:
-    """The proposals with names that are not ``taken``, which has those too afterwards: what a form calls “Date” twice is filled
-    in twice, so the second one is “Date 2”."""
+def with_distinct_names(proposals: Iterable[DetectedField], keys_in_use: set[Key]) -> list[DetectedField]:
+    """Return the proposals with names that are not ``keys_in_use``, which has those too afterwards: what a form calls “Date”
+    twice is filled in twice, so the second one is “Date 2”."""
     results = []
     for proposal in proposals:
         name, number = proposal.name, 1
-        while name and key_of(name, proposal.role) in taken:
+        while name and key_of(name, proposal.role) in keys_in_use:
             number += 1
             suffix = f" {number}"
             name = proposal.name[: LONGEST_NAME - len(suffix)] + suffix
-        taken.add(key_of(name, proposal.role))
+        keys_in_use.add(key_of(name, proposal.role))
         results.append(proposal.model_copy(update={"name": name}))
     return results
 
@@ -58,7 +58,7 @@ def as_found(proposal: DetectedField) -> TagField:
 
 def notices(accepted: Sequence[DetectedField], document: str) -> list[Notice]:
     """Say of each field that was taken why it is there."""
-    told = [
+    notices_told = [
         Notice(
             code="field_detected",
             message=f"The {field.type.value} field “{field.name}” was detected: {field.reason} "
@@ -70,8 +70,8 @@ def notices(accepted: Sequence[DetectedField], document: str) -> list[Notice]:
     ]
     if len(accepted) > MOST_NOTICES:
         message = f"{len(accepted) - MOST_NOTICES:,} more fields were detected."
-        told.append(Notice(code="field_detected", message=message, document=document))
-    return told
+        notices_told.append(Notice(code="field_detected", message=message, document=document))
+    return notices_told
 
 
 def skipped(reason: str, document: str) -> Notice:
@@ -89,7 +89,7 @@ def why_not(pages: Sequence[PageSize], *, has_variables: bool) -> str | None:
 
 
 def explicit_areas(fields: Iterable[FieldInput], pages: Sequence[PageSize]) -> list[Area]:
-    """Where fields of a request are, as fractions of the page; those that are off it are judged later."""
+    """Return where fields of a request are, as fractions of the page; those that are off it are judged later."""
     return [
         placed
         for field in fields

@@ -45,7 +45,7 @@ class DocumentFields:
     part: str
     pages: list[PageSize]
     explicit: Sequence[FieldInput] = ()
-    found: Sequence[TagField] = ()
+    tag_fields: Sequence[TagField] = ()
     conditions: Sequence[Condition] = ()
 
 
@@ -92,13 +92,13 @@ def extended(
     """
     check_documents(len(order), limits)
     defined = _defined(documents, Roles((), present.parties), (), present.fields, limits, trial=trial)
-    there = {entry.uuid for entry in present.fields}
+    uuids_before = {entry.uuid for entry in present.fields}
     place = {document: number for number, document in enumerate(order)}
     of_field = {
         entry.uuid: place.get(entry.areas[0].attachment_uuid if entry.areas else "", -1) for entry in defined.fields
     }
-    fields = [entry for entry in defined.fields if entry.uuid in there]
-    for new in (entry for entry in defined.fields if entry.uuid not in there):
+    fields = [entry for entry in defined.fields if entry.uuid in uuids_before]
+    for new in (entry for entry in defined.fields if entry.uuid not in uuids_before):
         later = (i for i, entry in enumerate(fields) if of_field[entry.uuid] > of_field[new.uuid])
         fields.insert(next(later, len(fields)), new)
     return replace(defined, fields=fields, conditions={**present.conditions, **defined.conditions})
@@ -114,7 +114,7 @@ def _defined(
     trial: bool,
 ) -> Definition:
     explicit = [field_input for document in documents for field_input in document.explicit]
-    tags = [tag for document in documents for tag in document.found]
+    tags = [tag for document in documents for tag in document.tag_fields]
     check_size("documents", [*present, *explicit, *tags], limits)
     problems = Problems()
     for document in documents:
@@ -130,7 +130,7 @@ def _defined(
         for i, field_input in enumerate(document.explicit):
             fields.add_explicit(field_input, f"{document.path}.fields[{i}]", place_of, document.uuid)
     for document in documents:
-        for tag in document.found:
+        for tag in document.tag_fields:
             fields.add_found(
                 tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
             )

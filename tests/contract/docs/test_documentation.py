@@ -207,17 +207,17 @@ def test_a_field_is_the_same_in_each_way_of_writing_it(one: Ways) -> None:
 
 @pytest.mark.parametrize("one", NO_TAGS, ids=lambda one: one.written)
 def test_what_is_said_of_tags_that_are_none(one: Fault) -> None:
-    with pytest.raises(grammar.NotATag, match=re.escape(one.said)):
+    with pytest.raises(grammar.NotATag, match=re.escape(one.message)):
         parse_tag(one.written[2:-2])
 
 
-@pytest.mark.parametrize("one", LEFT_OUT, ids=lambda one: one.said)
+@pytest.mark.parametrize("one", LEFT_OUT, ids=lambda one: one.message)
 def test_what_is_said_of_attributes_that_are_left_out(one: Fault) -> None:
     (remark,) = parse_tag(one.written[2:-2]).remarks
-    assert remark.removeprefix("the attribute ").startswith(one.said.removeprefix("the attribute "))
+    assert remark.removeprefix("the attribute ").startswith(one.message.removeprefix("the attribute "))
 
 
-@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one.said)
+@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one.message)
 def test_what_is_said_of_json_that_is_refused(one: Fault) -> None:
     given, problems = json.loads(one.written), Problems()
     kind = FieldType(given["type"])
@@ -226,7 +226,7 @@ def test_what_is_said_of_json_that_is_refused(one: Fault) -> None:
     field.validation = checker.validation(given.get("validation", {}), field, "", problems)
     checker.default_value(given.get("default_value"), field, "", problems)
     (problem,) = problems.found
-    assert f"{problem['field']} {problem['reason']}".removeprefix(".").startswith(one.said)
+    assert f"{problem['field']} {problem['reason']}".removeprefix(".").startswith(one.message)
 
 
 def test_everything_that_is_said_of_tags_and_fields_is_explained() -> None:

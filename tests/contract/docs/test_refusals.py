@@ -17,7 +17,7 @@ LONG = {"CannotStart"}
 
 @pytest.fixture(scope="module")
 def told() -> tuple[Refusal, ...]:
-    return refusals.told()
+    return refusals.all_refusals()
 
 
 def test_every_refusal_is_in_the_style_of_contributing(told: tuple[Refusal, ...]) -> None:

@@ -249,14 +249,14 @@ def test_a_service_that_is_away_fails_no_row(batch_desk: BatchDesk, monkeypatch:
 
 def test_a_row_that_cannot_be_understood_fails_alone(batch_desk: BatchDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "PAUSE", 0.0)
-    made = running._Portion._made
+    made = running._Portion._make
 
     def stumbling(portion: Any, line: BatchLineRow) -> int:
         if line.number == 3:
             raise ZeroDivisionError("somebody's address")
         return made(portion, line)
 
-    monkeypatch.setattr(running._Portion, "_made", stumbling)
+    monkeypatch.setattr(running._Portion, "_make", stumbling)
     batch = batch_desk.send(*many(4))
     assert batch_desk.run_until(batch.id).counts == rpc.BatchCounts(created=3, failed=1)
     (failed,) = batch_desk.rows(batch.id, status=RowStatus.FAILED)

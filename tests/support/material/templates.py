@@ -63,7 +63,7 @@ def ready(*names: str, fields: list[rpc.FieldInput] | None = None, tags: list[Ta
                     part="file",
                     pages=prepared.pages,
                     explicit=fields or [],
-                    found=tags or [],
+                    tag_fields=tags or [],
                 ),
                 report=[Notice(code="repaired", message="The file was repaired", document=name)],
             )

@@ -107,13 +107,13 @@ def test_what_is_not_taken_is_sent_again_before_anything_else() -> None:
     assert pauses == [1, 2, 5, 10, 15, 15]
     assert work.due is not None
     assert (work.due.sequence, work.cursor, work.attempts) == (4, 3, 6)
-    assert work.answered(204, None, NOW) == forwarding.Verdict(taken=True)
+    assert work.answered(204, None, NOW) == forwarding.Verdict(is_accepted=True)
     assert (work.due.sequence, work.cursor, work.attempts) == (6, 4, 0)
     assert work.answered(500, None, NOW).pause == 1
     assert work.answered(410, None, NOW).gone
     assert (work.due.sequence, work.cursor) == (6, 4)
     for _ in range(2):
-        assert work.answered(299, None, NOW).taken
+        assert work.answered(299, None, NOW).is_accepted
     assert (work.due, work.cursor) == (None, 9)
 
 

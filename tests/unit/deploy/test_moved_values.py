@@ -66,14 +66,14 @@ def test_a_type_that_nobody_has_thought_of_is_no_text() -> None:
 )
 def test_what_has_no_place_is_told_without_the_value(of: Any, stored: Any, said: str) -> None:
     with pytest.raises(Unfit, match=said):
-        column(of).taken(stored)
+        column(of).normalised(stored)
 
 
 def test_null_is_null_where_it_may_be() -> None:
-    assert column(Json).taken(None) is None
+    assert column(Json).normalised(None) is None
     assert canonical("json", None) == b"null" != canonical("json", "null")
     with pytest.raises(Unfit, match="NULL"):
-        column(Json, nullable=False).taken(None)
+        column(Json, nullable=False).normalised(None)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_null_is_null_where_it_may_be() -> None:
 )
 def test_both_databases_store_the_same(of: Any, in_sqlite: Any, in_postgresql: Any) -> None:
     one = column(of)
-    ours, theirs = one.taken(in_sqlite), one.taken(in_postgresql)
+    ours, theirs = one.normalised(in_sqlite), one.normalised(in_postgresql)
     assert canonical(one.kind, ours) == canonical(one.kind, theirs)
     assert for_sqlite(one.kind, ours) == in_sqlite
     assert type(for_sqlite(one.kind, ours)) is type(in_sqlite)
@@ -103,7 +103,7 @@ def test_both_databases_store_the_same(of: Any, in_sqlite: Any, in_postgresql: A
 
 def test_a_moment_with_a_zone_is_the_same_moment() -> None:
     one = column(UtcDateTime)
-    moment = one.taken("2024-02-29T13:30:00+05:30")
+    moment = one.normalised("2024-02-29T13:30:00+05:30")
     assert moment == datetime(2024, 2, 29, 8, 0, tzinfo=UTC)
     assert for_sqlite("moment", moment) == "2024-02-29 08:00:00.000000"
     assert for_postgresql(moment) == "2024-02-29T08:00:00+00:00"
@@ -145,9 +145,9 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_json_stays_what_it_is_and_its_order_does_not_matter(value: Any) -> None:
-    stored = column(Json).taken(json.dumps(value, indent=2))
+    stored = column(Json).normalised(json.dumps(value, indent=2))
     assert json.loads(stored) == value
-    compact = column(Json).taken(to_json(value))
+    compact = column(Json).normalised(to_json(value))
     assert compact == to_json(value)
     assert canonical("json", stored) == canonical("json", compact)
     assert b"\n" not in canonical("json", stored)

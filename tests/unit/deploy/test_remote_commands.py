@@ -68,7 +68,9 @@ def test_what_is_no_address_is_refused(named: str) -> None:
 def key_of(*arguments: str, **environment: str) -> str:
     chosen = options.parser("listen", "").parse_args(["--url", "localhost:1", *arguments])
     request = PreparedRequest()
-    request.prepare(method="GET", url="http://localhost:1", auth=options.named(chosen, environment)._session.auth)
+    request.prepare(
+        method="GET", url="http://localhost:1", auth=options.installation_of(chosen, environment)._session.auth
+    )
     assert list(request.headers) == ["X-Auth-Token"]
     return str(request.headers["X-Auth-Token"])
 
@@ -81,7 +83,9 @@ def test_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
     assert key_of(**both) == "in-the-environment"
     assert key_of(**{options.KEY_FILE: "key"}) == "in-a-file"
     chosen = options.parser("listen", "").parse_args(["--key", "x"])
-    assert options.named(chosen, {options.URL: "https://sign.example.com/api"}).url == "https://sign.example.com"
+    assert (
+        options.installation_of(chosen, {options.URL: "https://sign.example.com/api"}).url == "https://sign.example.com"
+    )
 
 
 def test_a_key_that_cannot_be_one_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +108,7 @@ def test_a_key_that_cannot_be_one_is_not_repeated(tmp_path: Path, capsys: pytest
 
 def test_a_key_that_travels_open_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     chosen = options.parser("listen", "").parse_args(["--url", "http://sign.example.com", "--key", CANARY])
-    options.named(chosen, {})
+    options.installation_of(chosen, {})
     told = capsys.readouterr().err
     assert "is not encrypted" in told
     assert CANARY not in told
@@ -250,23 +254,23 @@ def test_the_answer_is_a_submission_or_its_submitters() -> None:
 def test_what_was_taken_is_kept_for_the_next_start(tmp_path: Path) -> None:
     path = progress.default_path("http://a", "http://b", os.environ)
     assert path.parent == tmp_path / "state" / "countersign"
-    with progress.held(path, "http://a", "http://b") as kept:
+    with progress.hold(path, "http://a", "http://b") as kept:
         assert kept.cursor is None
         kept.keep(7)
         kept.keep(9)
         secret = kept.signing_secret
-        with pytest.raises(Misused, match="another listener is at work"), progress.held(path, "http://a", "http://b"):
+        with pytest.raises(Misused, match="another listener is at work"), progress.hold(path, "http://a", "http://b"):
             pass
-    with progress.held(path, "http://a", "http://b") as kept:
+    with progress.hold(path, "http://a", "http://b") as kept:
         assert (kept.cursor, kept.signing_secret) == (9, secret)
     assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
     assert path.parent.stat().st_mode & 0o777 == 0o700
     for others in (("http://x", "http://b"), ("http://a", "http://x")):
         assert progress.default_path(*others, os.environ) != path
-        with pytest.raises(Misused, match="is of a listener from http://a to http://b"), progress.held(path, *others):
+        with pytest.raises(Misused, match="is of a listener from http://a to http://b"), progress.hold(path, *others):
             pass
     path.write_text(path.read_text()[:-5])
-    with pytest.raises(Misused, match="is not what a listener keeps"), progress.held(path, "http://a", "http://b"):
+    with pytest.raises(Misused, match="is not what a listener keeps"), progress.hold(path, "http://a", "http://b"):
         pass
 
 

@@ -233,7 +233,9 @@ def test_types_in_words() -> None:
     )
     assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT}) == "integer"
     assert schemas.type_of(document, {"type": "integer", "maximum": schemas._NO_LIMIT - 1}).startswith("integer, up to")
-    assert schemas.named(document, [None, {"$ref": refer + "Either"}, {"$ref": "#/elsewhere/Many"}]) == ["Either"]
+    assert schemas.named_schemas(document, [None, {"$ref": refer + "Either"}, {"$ref": "#/elsewhere/Many"}]) == [
+        "Either"
+    ]
     assert schemas._key_text({"description": "ä.", "example": {"a": "ü"}}) == 'ä. For example `{"a": "ü"}`.'
     assert schemas._key_text({"example": None}) == ""
 
@@ -617,8 +619,8 @@ def test_any_value_is_the_same_in_python_and_json(value: Any) -> None:
 
 
 def test_a_choice_of_many_words_has_a_section_and_one_of_few_has_none() -> None:
-    assert "EventKind" in schemas.named(DOCUMENT, [{"$ref": "#/components/schemas/EventKind"}])
-    assert schemas.named(DOCUMENT, [{"$ref": "#/components/schemas/SubmissionStatus"}]) == []
+    assert "EventKind" in schemas.named_schemas(DOCUMENT, [{"$ref": "#/components/schemas/EventKind"}])
+    assert schemas.named_schemas(DOCUMENT, [{"$ref": "#/components/schemas/SubmissionStatus"}]) == []
     assert schemas.table(("A",), [("x | y\n z",)]) == "| A |\n| --- |\n| x \\| y z |"
 
 

@@ -277,10 +277,10 @@ def test_a_first_key_is_not_limited(after: Rights, field: str) -> None:
 @pytest.mark.parametrize("after", [None, of("read", "send"), of("admin", until=LATER)])
 def test_the_last_key_to_manage_keys_with_stays_what_it_is(after: Rights | None) -> None:
     with pytest.raises(ServiceError) as refused:
-        rights.check_one_is_left(of("admin", "send", "read"), after, others=0)
+        rights.check_one_is_left(of("admin", "send", "read"), after, other_keys=0)
     assert refused.value.code == "invalid"
     assert "the last key with the scope admin that does not expire" in refused.value.message
-    rights.check_one_is_left(of("admin", "send", "read"), after, others=1)
+    rights.check_one_is_left(of("admin", "send", "read"), after, other_keys=1)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_the_last_key_to_manage_keys_with_stays_what_it_is(after: Rights | None)
     ],
 )
 def test_what_is_not_lost_may_go(before: Rights, after: Rights | None) -> None:
-    rights.check_one_is_left(before, after, others=0)
+    rights.check_one_is_left(before, after, other_keys=0)
 
 
 def test_a_key_in_a_log_says_nothing_that_finds_it() -> None:

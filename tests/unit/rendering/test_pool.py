@@ -345,7 +345,7 @@ def test_a_child_is_left_to_other_callers() -> None:
             before = counted_not_begun()
             with pytest.raises(Busy) as caught:
                 run(pool, "echo", {}, wait=0.05, caller="hostile")
-            assert caught.value.own
+            assert caught.value.over_share
             assert run(pool, "echo", {"mine": 1}, caller="other")[0] == {"mine": 1}
             assert not endless.done()
             assert counted_not_begun() == {**before, "share": before["share"] + 1}

@@ -34,10 +34,10 @@ BOX = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05}
 
 
 def document(
-    number: int = 0, explicit: Sequence[FieldInput] = (), found: Sequence[TagField] = (), pages: int = 1
+    number: int = 0, explicit: Sequence[FieldInput] = (), tag_fields: Sequence[TagField] = (), pages: int = 1
 ) -> DocumentFields:
     return DocumentFields(
-        f"doc-{number}", f"doc {number}", f"documents[{number}]", "file", [LETTER] * pages, explicit, found
+        f"doc-{number}", f"doc {number}", f"documents[{number}]", "file", [LETTER] * pages, explicit, tag_fields
     )
 
 
@@ -59,7 +59,7 @@ def test_a_template_without_fields_has_one_role() -> None:
 
 def test_roles_come_in_order_of_first_appearance_explicit_ones_first() -> None:
     definition = made(
-        document(0, found=[TagField(name="t", role="Tagged")]),
+        document(0, tag_fields=[TagField(name="t", role="Tagged")]),
         document(1, explicit=[FieldInput(name="e", role="Explicit"), FieldInput(name="f", role="tagged")]),
     )
     # The explicit spelling came first, and it is one role.
@@ -75,8 +75,8 @@ def test_a_field_without_a_role_belongs_to_the_first_one() -> None:
 
 def test_fields_go_document_by_document_explicit_ones_first() -> None:
     definition = made(
-        document(0, explicit=[FieldInput(name="a")], found=[TagField(name="b")]),
-        document(1, explicit=[FieldInput(name="c")], found=[TagField(name="d")]),
+        document(0, explicit=[FieldInput(name="a")], tag_fields=[TagField(name="b")]),
+        document(1, explicit=[FieldInput(name="c")], tag_fields=[TagField(name="d")]),
     )
     assert [one.name for one in definition.fields] == ["a", "b", "c", "d"]
 
@@ -84,7 +84,7 @@ def test_fields_go_document_by_document_explicit_ones_first() -> None:
 def test_a_tag_of_the_same_name_and_role_adds_its_area() -> None:
     tag = TagField(name="Name", areas=[Area(**BOX)])
     explicit = FieldInput(name="Name", type="text", title="Your name", areas=[AreaInput(**BOX)])
-    definition = made(document(0, found=[tag]), document(1, explicit=[explicit]))
+    definition = made(document(0, tag_fields=[tag]), document(1, explicit=[explicit]))
     assert len(definition.fields) == 1
     field = definition.fields[0]
     assert field.title == "Your name"
@@ -110,7 +110,7 @@ def test_two_explicit_fields_of_one_name_and_different_types_are_refused() -> No
 
 
 def test_found_fields_of_one_name_and_different_types_are_both_kept_and_reported() -> None:
-    definition = made(document(0, found=[TagField(name="X", type="date"), TagField(name="X", type="signature")]))
+    definition = made(document(0, tag_fields=[TagField(name="X", type="date"), TagField(name="X", type="signature")]))
     assert [one.type for one in definition.fields] == ["date", "signature"]
     assert [(notice.code, notice.document) for notice in definition.notices] == [("name_used_twice", "doc 0")]
 
@@ -126,12 +126,12 @@ def test_options_of_radio_tags_with_one_name_come_together() -> None:
         TagField(name="Color", type="radio", options=[option], areas=[Area(**BOX, option=option)])
         for option in ("Red", "Blue")
     ]
-    assert made(document(0, found=tags)).fields[0].options == ["Red", "Blue"]
+    assert made(document(0, tag_fields=tags)).fields[0].options == ["Red", "Blue"]
 
 
 def test_a_mistake_in_a_tag_names_the_file_and_the_tag() -> None:
     with pytest.raises(ServiceError) as caught:
-        made(document(0), document(1, found=[TagField(name="Country", type="select")]))
+        made(document(0), document(1, tag_fields=[TagField(name="Country", type="select")]))
     assert caught.value.details[0]["field"] == "documents[1].file"
     assert "'Country'" in caught.value.details[0]["reason"]
     assert "options" in caught.value.details[0]["reason"]
@@ -139,24 +139,24 @@ def test_a_mistake_in_a_tag_names_the_file_and_the_tag() -> None:
 
 def test_a_look_or_default_that_does_not_fit_does_not_keep_a_found_field_out() -> None:
     tag = TagField(name="Big", preferences={"font_size": 400, "align": "right"})
-    definition = made(document(0, found=[tag]))
+    definition = made(document(0, tag_fields=[tag]))
     assert definition.fields[0].preferences == {"align": "right"}
     assert [(notice.code, notice.document) for notice in definition.notices] == [("preference_left_out", "doc 0")]
     wrong = [
         TagField(name="Mail", default_value="nobody", validation={"pattern": r"[^@\s]+@[^@\s]+"}),
         TagField(name="Colour", type="select", options=["Red"], default_value="Blue"),
     ]
-    definition = made(document(0, found=wrong))
+    definition = made(document(0, tag_fields=wrong))
     assert [field.default_value for field in definition.fields] == [None, None]
     assert [notice.code for notice in definition.notices] == ["default_left_out", "default_left_out"]
     # A rule that would silently not be kept is another matter.
     with pytest.raises(ServiceError, match=r"validation\.pattern"):
-        made(document(0, found=[TagField(name="Code", validation={"pattern": "(?=x)"})]))
+        made(document(0, tag_fields=[TagField(name="Code", validation={"pattern": "(?=x)"})]))
 
 
 def test_found_areas_are_cut_to_the_page_and_reported_when_off_it() -> None:
     areas = [Area(x=0.9, y=0.9, w=0.3, h=0.3), Area(x=1.2, y=0, w=0.1, h=0.1), Area(x=0, y=0, w=0.1, h=0.1, page=7)]
-    definition = made(document(0, found=[TagField(name="evil\u202ename", areas=areas)]))
+    definition = made(document(0, tag_fields=[TagField(name="evil\u202ename", areas=areas)]))
     field = definition.fields[0]
     assert field.name == "evilname"
     assert [(area.x, round(area.w, 6)) for area in field.areas] == [(0.9, 0.1)]
@@ -173,19 +173,19 @@ def test_found_areas_are_cut_to_the_page_and_reported_when_off_it() -> None:
 )
 def test_conditions_of_tags_point_to_fields(condition: str, name: str, action: str, value: str | None) -> None:
     tags = [TagField(name="Spouse", condition=condition), TagField(name="Married"), TagField(name="At: what time")]
-    fields = named(made(document(0, found=tags)))
+    fields = named(made(document(0, tag_fields=tags)))
     assert fields["Spouse"].conditions == [Condition(field_uuid=fields[name].uuid, action=action, value=value)]
 
 
 def test_a_condition_names_no_field_without_a_name() -> None:
     tags = [TagField(name=""), TagField(name="a", condition=": yes")]
     with pytest.raises(ServiceError, match="names no other field"):
-        made(document(0, found=tags))
+        made(document(0, tag_fields=tags))
 
 
 def test_a_condition_on_a_field_that_is_not_there_is_refused() -> None:
     with pytest.raises(ServiceError, match="names no other field"):
-        made(document(0, found=[TagField(name="Spouse", condition="Spouse")]))
+        made(document(0, tag_fields=[TagField(name="Spouse", condition="Spouse")]))
     stray = [Condition(field_uuid="nobody", action="equal", value="x")]
     with pytest.raises(ServiceError) as caught:
         made(document(0, [FieldInput(name="a", conditions=stray)]))
@@ -282,7 +282,7 @@ def test_an_option_of_an_area_is_one_of_the_field_s_if_that_has_any() -> None:
 def test_what_a_field_is_that_is_there_already_no_tag_says(kind: str, fields: int, notices: list[str]) -> None:
     present = made(document(0, [FieldInput(name="a", type="date")]))
     tag = TagField(name="a", type=kind, areas=[Area(**BOX)])
-    more = extended(present, [document(1, found=[tag])], ["doc-0", "doc-1"], Limits())
+    more = extended(present, [document(1, tag_fields=[tag])], ["doc-0", "doc-1"], Limits())
     assert (len(more.fields), [notice.code for notice in more.notices]) == (fields, notices)
 
 
@@ -290,7 +290,7 @@ def test_a_mistake_in_a_tag_is_told_unless_its_field_is_there_already() -> None:
     tag = TagField(name="a", preferences={"align": "sideways"})
     assert [one.code for one in made(document(0, [FieldInput(name="a")], [tag])).notices] == ["preference_left_out"]
     present = made(document(0, [FieldInput(name="a")]))
-    assert extended(present, [document(1, found=[tag])], ["doc-0", "doc-1"], Limits()).notices == []
+    assert extended(present, [document(1, tag_fields=[tag])], ["doc-0", "doc-1"], Limits()).notices == []
 
 
 def test_a_new_field_may_depend_on_one_that_is_there() -> None:
@@ -367,7 +367,7 @@ def test_roles_can_be_renamed_by_uuid() -> None:
 
 def test_a_clone_shares_no_uuid_with_its_original() -> None:
     tags = [TagField(name="Spouse", condition="Married", areas=[Area(**BOX)]), TagField(name="Married", role="B")]
-    original = made(document(0, found=tags))
+    original = made(document(0, tag_fields=tags))
     copy = cloned(original, {"doc-0": "doc-copy"})
     assert roles(copy) == roles(original)
     assert [one.name for one in copy.fields] == [one.name for one in original.fields]

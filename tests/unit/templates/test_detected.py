@@ -59,21 +59,21 @@ def ready(renderer: Renderer, wanted: CreateTemplate) -> Any:
 
 def test_names_are_told_apart_within_a_role() -> None:
     taken = {detected.key_of("Date", None)}
-    named = detected.named(
+    named = detected.with_distinct_names(
         [proposal("Date"), proposal("Date"), proposal("Date", role="Tenant"), proposal(""), proposal("")], taken
     )
     assert [one.name for one in named] == ["Date 2", "Date 3", "Date", "", ""]
-    long = detected.named([proposal("x" * 300)], {detected.key_of("x" * 300, None)})
+    long = detected.with_distinct_names([proposal("x" * 300)], {detected.key_of("x" * 300, None)})
     assert (len(long[0].name), long[0].name[-2:]) == (255, " 2")
 
 
 def test_what_is_sure_becomes_a_field_and_is_told() -> None:
     renderer = Renderer([proposal("Name"), proposal("Perhaps", 0.6), proposal("Name")])
     one, other = ready(renderer, command(lease("one"), lease("other")))
-    assert [field.name for field in one.fields.found] == ["Name", "Name 2"]
-    assert [field.name for field in other.fields.found] == ["Name 3", "Name 4"]
+    assert [field.name for field in one.fields.tag_fields] == ["Name", "Name 2"]
+    assert [field.name for field in other.fields.tag_fields] == ["Name 3", "Name 4"]
     assert [field.name for field in one.detected] == ["Name", "Name 2", "Perhaps"]
-    assert {area.attachment_uuid for field in one.fields.found for area in field.areas} == {one.fields.uuid}
+    assert {area.attachment_uuid for field in one.fields.tag_fields for area in field.areas} == {one.fields.uuid}
     assert [(notice.code, notice.document, notice.page) for notice in one.report] == [
         ("detection_stopped", "one", 3),
         ("field_detected", "one", 1),
@@ -85,9 +85,9 @@ def test_what_is_sure_becomes_a_field_and_is_told() -> None:
 def test_the_least_confidence_is_the_caller_s() -> None:
     renderer = Renderer([proposal("Name"), proposal("Perhaps", 0.6)])
     (all_of_them,) = ready(renderer, command(lease(), min_confidence=0.6))
-    assert len(all_of_them.fields.found) == 2
+    assert len(all_of_them.fields.tag_fields) == 2
     (none,) = ready(renderer, command(lease(), min_confidence=1))
-    assert none.fields.found == []
+    assert none.fields.tag_fields == []
 
 
 def test_places_that_have_a_field_are_told_to_rendering() -> None:
@@ -105,13 +105,13 @@ def test_places_that_have_a_field_are_told_to_rendering() -> None:
         (0.2, 0.2, 0.2, 0.1),
     ]
     assert not request.keep
-    assert [field.name for field in document.fields.found] == ["Tag", "Tag 2", "a"]
+    assert [field.name for field in document.fields.tag_fields] == ["Tag", "Tag 2", "a"]
 
 
 def test_nothing_is_looked_for_unless_it_is_asked_for() -> None:
     renderer = Renderer([proposal("Name")])
     (document,) = ready(renderer, command(lease()).model_copy(update={"detect_fields": False}))
-    assert (document.detected, document.fields.found) == (None, [])
+    assert (document.detected, document.fields.tag_fields) == (None, [])
     assert [rpc for rpc, _ in renderer.asked] == [rendering.PREPARE_PDF]
 
 
@@ -128,7 +128,7 @@ def test_documents_in_which_nothing_is_looked_for(page: PageSize, variables: dic
         update={"media_type": "application/vnd.openxmlformats-officedocument.wordprocessingml.document"}
     )
     (document,) = ready(renderer, command(DocumentInput(name="a", file=file), docx=True))
-    assert (document.detected, document.fields.found) == ([], [])
+    assert (document.detected, document.fields.tag_fields) == ([], [])
     (notice,) = document.report
     assert (notice.code, notice.document) == ("detection_skipped", "a")
     assert reason in notice.message

@@ -23,13 +23,13 @@ FIRST = "First key"
 
 
 def rights(row: ApiKeyRow) -> Rights:
-    """What the key of a row may do."""
+    """Return what the key of a row may do."""
     return WHOLE if is_first(row) else read_stored(row.scopes, row.expires_at, row.folders)
 
 
-def stored_folders(given: Rights) -> list[str] | None:
+def stored_folders(rights_given: Rights) -> list[str] | None:
     """The folders of a key as they are stored."""
-    return None if given.folders is None else list(given.folders)
+    return None if rights_given.folders is None else list(rights_given.folders)
 
 
 def is_first(row: ApiKeyRow) -> bool:
@@ -86,7 +86,7 @@ def give_first(session: Session, user: User, key: SealedKey, now: datetime) -> N
         session.flush()
 
 
-def add(session: Session, user: User, key_hash: str, name: str, given: Rights, now: datetime) -> ApiKeyRow:
+def add(session: Session, user: User, key_hash: str, name: str, rights_given: Rights, now: datetime) -> ApiKeyRow:
     """Give the user a key beside the first one."""
     row = ApiKeyRow(
         id=keys.id_of(key_hash),
@@ -94,9 +94,9 @@ def add(session: Session, user: User, key_hash: str, name: str, given: Rights, n
         user_id=user.id,
         first_hash=user.api_key_hash,
         name=name,
-        scopes=stored(given),
-        folders=stored_folders(given),
-        expires_at=given.expires_at,
+        scopes=stored(rights_given),
+        folders=stored_folders(rights_given),
+        expires_at=rights_given.expires_at,
         created_at=now,
     )
     session.add(row)
@@ -111,7 +111,7 @@ def remove_all(session: Session, user: User) -> None:
 
 def managing(session: Session, admins: Sequence[User]) -> dict[str, int]:
     """The keys of these admins that keys can be managed with, now and later: whose each is, by its hash."""
-    found = {admin.api_key_hash: admin.id for admin in admins if keys.is_key(admin.api_key_hash)}
+    owner_by_hash = {admin.api_key_hash: admin.id for admin in admins if keys.is_key(admin.api_key_hash)}
     more = (
         sa.select(ApiKeyRow)
         .join(User, User.id == ApiKeyRow.user_id)
@@ -122,7 +122,7 @@ def managing(session: Session, admins: Sequence[User]) -> dict[str, int]:
             User.id.in_([admin.id for admin in admins]),
         )
     )
-    return found | {row.key_hash: row.user_id for row in session.scalars(more) if rights(row).lasts_as_admin}
+    return owner_by_hash | {row.key_hash: row.user_id for row in session.scalars(more) if rights(row).lasts_as_admin}
 
 
 def note_use(session: Session, key_hash: str, now: datetime, before: datetime) -> None:

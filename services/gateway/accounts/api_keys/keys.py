@@ -44,7 +44,7 @@ class KeyRing:
     """Handles API keys under one KEY_ENCRYPTION_SECRET, and reads those of others that are accepted beside it."""
 
     def __init__(self, secret: str) -> None:
-        self._all = [_Subkeys(one) for one in each(secret)]
+        self._all = [_Subkeys(accepted) for accepted in each(secret)]
         self._own = self._all[0]
         previous = secret.previous if isinstance(secret, Secret) else None
         self._previous = _Subkeys(previous) if previous is not None and previous != secret else None
@@ -60,7 +60,7 @@ class KeyRing:
 
     def hashes(self, api_key: str) -> list[str]:
         """All by which it may have to be looked for, ``hash`` first."""
-        return [one.hash(api_key) for one in self._all]
+        return [subkeys.hash(api_key) for subkeys in self._all]
 
     def seal(self, api_key: str) -> SealedKey:
         """To be stored. The encrypted key is bound to its hash: moved to another row, it does not open."""
@@ -68,9 +68,9 @@ class KeyRing:
 
     def unseal(self, key: SealedKey) -> str:
         """The key again. Raises ServiceError when it was sealed with no KEY_ENCRYPTION_SECRET that is accepted."""
-        for one in self._all:
+        for subkeys in self._all:
             with suppress(InvalidTag):
-                return one.unseal(key)
+                return subkeys.unseal(key)
         raise ServiceError(
             "unavailable", "The API key cannot be read: it was encrypted with another KEY_ENCRYPTION_SECRET."
         )
@@ -91,7 +91,7 @@ class KeyRing:
 
     def digests(self, data: bytes) -> list[str]:
         """All by which it may have been kept, ``digest`` first."""
-        return [one.digest(data) for one in self._all]
+        return [subkeys.digest(data) for subkeys in self._all]
 
     def seal_answer(self, answer: bytes, request_id: str) -> bytes:
         """An answer that is kept for a while. It opens for its own request only."""
@@ -99,9 +99,9 @@ class KeyRing:
 
     def open_answer(self, sealed: bytes, request_id: str) -> bytes:
         """The answer again. Raises ServiceError when it was sealed under another secret or for another request."""
-        for one in self._all:
+        for subkeys in self._all:
             with suppress(InvalidTag):
-                return one.open_answer(sealed, request_id)
+                return subkeys.open_answer(sealed, request_id)
         raise ServiceError(
             "unavailable", "The first answer cannot be read: it was encrypted with another KEY_ENCRYPTION_SECRET."
         )
@@ -150,7 +150,7 @@ def id_of(key_hash: str) -> str:
 
 
 def no_key() -> SealedKey:
-    """What is stored of a user who has no first key: no key has such a hash, and nobody else has this one."""
+    """Return what is stored of a user who has no first key: no key has such a hash, and nobody else has this one."""
     return SealedKey(_NONE + secrets.token_hex(32), secrets.token_bytes(_NONCE + 16))
 
 

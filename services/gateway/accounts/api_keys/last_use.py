@@ -40,7 +40,11 @@ class LastUse:
             if moment - self._tried.get(key_hash, -_TRY_AGAIN) < _TRY_AGAIN or len(self._due) >= _MOST:
                 return
             if len(self._tried) >= _MOST:
-                self._tried = {one: tried for one, tried in self._tried.items() if moment - tried < _TRY_AGAIN}
+                self._tried = {
+                    hash_of_key: tried_at
+                    for hash_of_key, tried_at in self._tried.items()
+                    if moment - tried_at < _TRY_AGAIN
+                }
             self._tried[key_hash], self._due[key_hash] = moment, now
             if self._writing:
                 return
@@ -51,8 +55,8 @@ class LastUse:
             self._writing = False
 
     def _write(self) -> None:
-        while (one := self._next()) is not None:
-            key_hash, now = one
+        while (due := self._next()) is not None:
+            key_hash, now = due
             try:
                 self._database.write_unsynced(key_rows.note_use, key_hash, now, now - PAUSE)
             except Exception as error:

@@ -70,10 +70,10 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
     return _answer(context, *await context.in_thread(_stored, context))
 
 
-def _answer(context: GatewayContext, stored: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _answer(context: GatewayContext, stored: dict[str, Any], providers_known: dict[str, Any]) -> dict[str, Any]:
     webhook = phone_otp.read(stored.get(phone_otp.NAME), context.keys, context.settings)
     account = queries.with_changes(context.settings.account_defaults(), stored)
-    return _shown(account, webhook) | _providers_shown(context, stored, known)
+    return _shown(account, webhook) | _providers_shown(context, stored, providers_known)
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
@@ -91,8 +91,8 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     def change(session: Session) -> dict[str, Any]:
         account = commands.change_account(session, defaults, changes, now(), (phone_otp.NAME, webhook.decide), *decided)
         session.flush()
-        stored, known = queries.stored_settings(session), queries.providers_known(session)
-        return _shown(account, webhook.after) | _providers_shown(context, stored, known)
+        stored, providers_known = queries.stored_settings(session), queries.providers_known(session)
+        return _shown(account, webhook.after) | _providers_shown(context, stored, providers_known)
 
     def locked(session: Session) -> dict[str, Any]:
         commands.lock_account(session)
@@ -103,8 +103,8 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         return answer
     for name, _ in decided:
         await _find_out(context, name)
-    stored, known = await context.in_thread(_stored, context)
-    return await repeats.amend(context, exchange, answer | _providers_shown(context, stored, known))
+    stored, providers_known = await context.in_thread(_stored, context)
+    return await repeats.amend(context, exchange, answer | _providers_shown(context, stored, providers_known))
 
 
 def _in_order(changes: dict[str, Any]) -> dict[str, Any]:
@@ -127,10 +127,10 @@ def _in_order(changes: dict[str, Any]) -> dict[str, Any]:
 
 async def test_certsign(context: GatewayContext, exchange: Exchange) -> Any:
     """Have the provider sign a random hash, as it would a document's."""
-    found = await _find_out(context, CERTSIGN, sign=True)
-    if found is None:
+    result = await _find_out(context, CERTSIGN, sign=True)
+    if result is None:
         raise invalid("certsign is not configured", "certsign", "is not configured")
-    return {"ok": found["problem"] is None, **found}
+    return {"ok": result["problem"] is None, **result}
 
 
 async def dutystamps(context: GatewayContext, exchange: Exchange) -> Any:
@@ -160,27 +160,29 @@ async def _find_out(context: GatewayContext, name: str, *, sign: bool = False) -
     call, request = provider_checks.call_for(settings, context.link_secret, sign=sign)
     patience = call.timeout if sign else _PATIENCE
     try:
-        found = provider_checks.known_of(await asyncio.wait_for(context.bus.call_async(call, request), patience))
+        result = provider_checks.known_of(await asyncio.wait_for(context.bus.call_async(call, request), patience))
     except TimeoutError:
-        found = provider_checks.unanswered(f"The provider did not answer within {patience:g} seconds")
+        result = provider_checks.unanswered(f"The provider did not answer within {patience:g} seconds")
     except ServiceError as error:
-        found = provider_checks.unanswered(error.message)
-    await context.in_thread(context.database.write, provider_checks.remember, name, stored, found, now())
-    known = await context.in_thread(context.database.read, queries.providers_known)
-    return provider_checks.shown(name, stored, known)
+        result = provider_checks.unanswered(error.message)
+    await context.in_thread(context.database.write, provider_checks.remember, name, stored, result, now())
+    providers_known = await context.in_thread(context.database.read, queries.providers_known)
+    return provider_checks.shown(name, stored, providers_known)
 
 
 def _stored(context: GatewayContext) -> tuple[dict[str, Any], dict[str, Any]]:
     return context.database.read(queries.stored_settings), context.database.read(queries.providers_known)
 
 
-def _providers_shown(context: GatewayContext, stored: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    found = providers.read(stored, context.keys)
+def _providers_shown(
+    context: GatewayContext, stored: dict[str, Any], providers_known: dict[str, Any]
+) -> dict[str, Any]:
+    configured = providers.read(stored, context.keys)
     return {
-        name: providers.shown(name, settings) | provider_checks.shown(name, stored.get(name), known)
+        name: providers.shown(name, settings) | provider_checks.shown(name, stored.get(name), providers_known)
         if settings
         else None
-        for name, settings in vars(found).items()
+        for name, settings in vars(configured).items()
     }
 
 

@@ -36,23 +36,23 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
     user_id, body = _whose(exchange), exchange.body
     name = _name(body["name"])
-    given = Rights(
+    new_rights = Rights(
         _scopes(body["scopes"]), _moment(body.get("expires_at")), bool(body.get("test")), _folders(body.get("folders"))
     )
     api_key = keys.new_api_key()
-    made: dict[str, Any] = await repeats.own_change(
+    created: dict[str, Any] = await repeats.own_change(
         context,
         exchange,
         commands.create_key,
         user_id,
         context.keys.hash(api_key),
         name,
-        given,
+        new_rights,
         now(),
         callers_key(exchange),
         present=lambda key: {**key, "api_key": api_key},
     )
-    return _logged("key.created", user_id, exchange, made)
+    return _logged("key.created", user_id, exchange, created)
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
@@ -107,29 +107,29 @@ def _whose(exchange: Exchange) -> int:
     return user_id
 
 
-def _name(given: str) -> str:
-    name = given.strip()
+def _name(text: str) -> str:
+    name = text.strip()
     if not name:
         raise invalid("name must not be blank", "name", "must not be blank")
     return name
 
 
-def _scopes(given: list[str]) -> frozenset[Scope]:
-    return frozenset(map(Scope, given))
+def _scopes(texts: list[str]) -> frozenset[Scope]:
+    return frozenset(map(Scope, texts))
 
 
-def _folders(given: list[str] | None) -> tuple[str, ...] | None:
+def _folders(folders: list[str] | None) -> tuple[str, ...] | None:
     """Names of folders as they are stored, each once. Raises ServiceError("invalid") for one that is blank."""
-    if given is None:
+    if folders is None:
         return None
-    names = [one_line(name) for name in given]
+    names = [one_line(name) for name in folders]
     if (blank := next((i for i, name in enumerate(names) if not name.strip(" /")), None)) is not None:
         raise invalid(f"folders[{blank}] must not be blank", f"folders[{blank}]", "must not be blank")
     return tuple(dict.fromkeys(map(normalised, names)))
 
 
-def _moment(given: str | None) -> datetime | None:
-    return None if given is None else parse_moment(given)
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else parse_moment(text)
 
 
 def _logged(event: str, user_id: int, exchange: Exchange, key: dict[str, Any]) -> dict[str, Any]:

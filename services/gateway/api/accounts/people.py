@@ -23,10 +23,10 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
     """A page, by submission; what is about none is on the first one."""
     email, after = _address(exchange), exchange.arguments.get("after") or 0
     ids = await _submissions(context, exchange, email, min(after, LARGEST_ID))
-    found = await context.ask(rpc.PERSON, exchange, email=email, ids=ids)
-    submissions = found["data"]
+    person = await context.ask(rpc.PERSON, exchange, email=email, ids=ids)
+    submissions = person["data"]
     parties = [party["submitter"]["id"] for submission in submissions for party in submission["parties"]]
-    messages, told, user, unsent = await asyncio.gather(
+    messages, deliveries, user, unsent = await asyncio.gather(
         context.ask(
             notifications.RECIPIENT,
             exchange,
@@ -45,7 +45,7 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
         "email": email,
         "user": None if after else user,
         "data": [
-            {**submission, "messages": _of(messages, submission["id"]), "told": _of(told, submission["id"])}
+            {**submission, "messages": _of(messages, submission["id"]), "told": _of(deliveries, submission["id"])}
             for submission in submissions
         ],
         "messages": [message for message in messages["data"] if message["submission_id"] not in shown],
@@ -64,7 +64,7 @@ async def remove_unsent(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def _unsent(context: GatewayContext, exchange: Exchange, email: str, *, first: bool) -> dict[str, Any]:
-    """What names them and was not sent, on the first page."""
+    """Return what names the person and was not sent; on the first page only."""
     if not first:
         return {"batch_rows": [], "prepared": []}
     test = actor(exchange).test
@@ -98,4 +98,4 @@ async def _submissions(context: GatewayContext, exchange: Exchange, email: str, 
 
 
 def _of(answer: dict[str, Any], submission_id: int) -> list[dict[str, Any]]:
-    return [each for each in answer["data"] if each["submission_id"] == submission_id]
+    return [entry for entry in answer["data"] if entry["submission_id"] == submission_id]

@@ -45,8 +45,8 @@ def addresses(body: dict[str, Any]) -> list[str]:
     unique: dict[str, str] = {}
     faults: list[dict[str, str]] = []
     for index, part in enumerate(parts):
-        named = _NAMED.fullmatch(part.strip())
-        for address in [named[1].strip()] if named else part.split():
+        match = _NAMED.fullmatch(part.strip())
+        for address in [match[1].strip()] if match else part.split():
             if is_email(address):
                 unique.setdefault(address.lower(), address)
             else:

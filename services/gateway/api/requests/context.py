@@ -92,8 +92,8 @@ class GatewayContext:
     def certsign_wish(self) -> CertsignWish:
         """Return what a submission that says nothing of ``certsign`` itself is made with. Reads the database: for plain
         threads."""
-        found = providers.read(self.database.read(queries.stored_settings), self.keys)
-        return providers.certsign_wish(found.certsign, None, self.link_secret)
+        configured = providers.read(self.database.read(queries.stored_settings), self.keys)
+        return providers.certsign_wish(configured.certsign, None, self.link_secret)
 
     def trust_anchors(self) -> list[str]:
         """Return what the account trusts signatures of its providers to end in (PEM). Reads the database: for plain threads."""

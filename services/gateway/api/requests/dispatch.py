@@ -107,14 +107,14 @@ class Dispatch:
 
         async def handle(context: GatewayContext, exchange: Exchange) -> Any:
             await self._compare(exchange)
-            own = exchange.handler or self._handlers[exchange.operation]
-            return await own(context, exchange)
+            handler = exchange.handler or self._handlers[exchange.operation]
+            return await handler(context, exchange)
 
         with acting_for(caller):
             if exchange.operation in api.REPEATED:
                 return await handle(self._context, exchange)
             if exchange.dry_run:
-                return await _tried(handle, self._context, exchange)  # may be repeated as it is
+                return await _answer_dry_run(handle, self._context, exchange)  # may be repeated as it is
             content = [dict(exchange.arguments), exchange.body]
             whose = repeats.of_caller(exchange)
             return await repeats.once(self._context, exchange, whose, content, lambda: handle(self._context, exchange))
@@ -122,17 +122,17 @@ class Dispatch:
     async def _compare(self, exchange: Exchange) -> None:
         """Refuse a change of a record that is not the one that the caller has read, if they say which (``If-Match``)."""
         assert exchange.request is not None
-        wanted = ",".join(exchange.request.headers.getlist("if-match"))
-        if not wanted or exchange.request.method in ("GET", "HEAD"):
+        if_match = ",".join(exchange.request.headers.getlist("if-match"))
+        if not if_match or exchange.request.method in ("GET", "HEAD"):
             return
         if (read := api.IF_UNCHANGED.get(exchange.operation)) is None:
             raise invalid("If-Match cannot be checked for this operation", "If-Match", "cannot be checked here")
         which = {name: value for name, value in exchange.arguments.items() if name in ("id", "key_id")}
         question = Exchange(exchange.request_id, read, exchange.actor, exchange.key, arguments=which)
         answer = await self._handlers[read](self._context, question)
-        if not entity_tags.names(wanted, entity_tags.entity_tag(orjson.dumps(answer))):
+        if not entity_tags.names(if_match, entity_tags.entity_tag(orjson.dumps(answer))):
             raise changed()
-        if wanted.strip() != "*":
+        if if_match.strip() != "*":
             exchange.expected_state = state_of(answer)
 
     async def _send_stream(self, send: Send, receive: Receive, exchange: Exchange, stream: Stream) -> None:
@@ -158,7 +158,7 @@ class Dispatch:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _tried(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
+async def _answer_dry_run(handle: api.Handler, context: GatewayContext, exchange: Exchange) -> Any:
     """Answer a dry run. What is refused before a service is asked is refused here, with all that the service says of the
     remaining request: nobody mends one fault to be told of the next."""
     try:

@@ -25,18 +25,18 @@ class FeedWatch:
     async def moved(self, end: int | None, look: Callable[[], Awaitable[int]], seconds: float) -> None:
         """Return when a look finds another end than ``end``, or after so many seconds. Raises what the look raises."""
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[None] = loop.create_future()
-        self._waiting[told] = end
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting[future] = end
         if self._looking is None or self._looking.done():
             # In nobody's name: it goes on when the one who began it has left.
             self._looking = loop.create_task(self._look(look), context=contextvars.Context())
         try:
             async with asyncio.timeout(seconds):
-                await told
+                await future
         except TimeoutError:
             pass
         finally:
-            del self._waiting[told]
+            del self._waiting[future]
 
     async def _look(self, look: Callable[[], Awaitable[int]]) -> None:
         """As long as anybody waits, whoever began it."""
@@ -49,10 +49,10 @@ class FeedWatch:
             try:
                 self.seen = await look()
             except Exception as error:  # whoever waits is told, as if they had asked themselves
-                for told in self._waiting:
-                    if not told.done():
-                        told.set_exception(error)
+                for future in self._waiting:
+                    if not future.done():
+                        future.set_exception(error)
                 return
-            for told, end in self._waiting.items():
-                if end != self.seen and not told.done():
-                    told.set_result(None)
+            for future, end in self._waiting.items():
+                if end != self.seen and not future.done():
+                    future.set_result(None)

@@ -47,9 +47,11 @@ class Uploads:
         faults = [result for result in results if isinstance(result, BaseException)]
         if faults:
             await self.forget()  # no service has heard of them
-            first, *others = faults
+            first, *later_faults = faults
             if isinstance(first, ServiceError) and first.code == "invalid":
-                alike = [other for other in others if isinstance(other, ServiceError) and other.code == first.code]
+                alike = [
+                    other for other in later_faults if isinstance(other, ServiceError) and other.code == first.code
+                ]
                 details = [detail for fault in (first, *alike) for detail in fault.details]
                 raise ServiceError(first.code, first.message, details) from first
             raise first

@@ -14,6 +14,6 @@ def header(answer: Any, scope: Any, base_url: str) -> list[tuple[bytes, bytes]]:
     cursor = (answer.get("pagination") or {}).get("next")
     if cursor is None:
         return []
-    asked = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
-    query = urlencode([*((name, value) for name, value in asked if name not in _CURSORS), ("after", cursor)])
+    parameters = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
+    query = urlencode([*((name, value) for name, value in parameters if name not in _CURSORS), ("after", cursor)])
     return [(b"link", f'<{base_url}{quote(scope["path"])}?{query}>; rel="next"'.encode())]

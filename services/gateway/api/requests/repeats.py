@@ -68,11 +68,13 @@ async def once(
     if exchange.idempotency_key is None:
         return await work()
     ring, database = context.keys, context.database
-    known_as = await context.in_thread(identify, ring, caller, exchange.idempotency_key, _asked(exchange, content))
+    known_as = await context.in_thread(
+        identify, ring, caller, exchange.idempotency_key, _compared_content(exchange, content)
+    )
     identity = await context.in_thread(database.read, claimed_as, known_as) if len(known_as) > 1 else known_as[0]
-    claim, kept = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
-    if kept is not None:
-        return _repeated(ring, claim, exchange, kept)
+    claim, kept_answer = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
+    if kept_answer is not None:
+        return _repeated(ring, claim, exchange, kept_answer)
     exchange.claim = claim
     try:
         answer = await work()
@@ -84,8 +86,9 @@ async def once(
     return answer
 
 
-def _asked(exchange: Exchange, content: Any) -> list[Any]:
-    """What must not differ. A key whose folders were taken away is not told what it could reach before."""
+def _compared_content(exchange: Exchange, content: Any) -> list[Any]:
+    """Return what must not differ when a request is repeated. A key whose folders were taken away is not told what it could
+    reach before."""
     folders = exchange.key.rights.folders if exchange.key is not None else None
     return [exchange.operation, content] if folders is None else [exchange.operation, content, list(folders)]
 
@@ -125,9 +128,9 @@ async def amend(context: GatewayContext, exchange: Exchange, answer: Any) -> Any
     """Keep ``answer`` in place of that of ``own_change``, with what was found out after it. Whoever is killed before leaves
     that one."""
     if (claim := exchange.claim) is not None:
-        kept = _sealed(context.keys, claim, exchange, answer)
-        known = sa.update(RepeatRow).where(_is(claim)).values(answer=kept.answer)
-        await context.in_thread(context.database.write, lambda session: session.execute(known) and None)
+        sealed = _sealed(context.keys, claim, exchange, answer)
+        statement = sa.update(RepeatRow).where(_is(claim)).values(answer=sealed.answer)
+        await context.in_thread(context.database.write, lambda session: session.execute(statement) and None)
     return answer
 
 
@@ -155,10 +158,12 @@ def identify(ring: KeyRing, caller: str, key: str, content: Any) -> list[Request
 
 def claimed_as(session: Session, known_as: Sequence[RequestIdentity]) -> RequestIdentity:
     """Return the identity under which its key was claimed before; the present one where it was not."""
-    for one in known_as:
-        claimed = sa.select(RepeatRow.caller).where(RepeatRow.caller == one.caller, RepeatRow.key_hash == one.key_hash)
+    for identity in known_as:
+        claimed = sa.select(RepeatRow.caller).where(
+            RepeatRow.caller == identity.caller, RepeatRow.key_hash == identity.key_hash
+        )
         if session.scalar(claimed) is not None:
-            return one
+            return identity
     return known_as[0]
 
 
@@ -195,12 +200,12 @@ def claim_key(
     return earlier, None if row.answer is None else KeptAnswer(row.answer, row.ignored)
 
 
-def remember_answer(session: Session, claim: Claim, kept: KeptAnswer) -> None:
+def remember_answer(session: Session, claim: Claim, kept_answer: KeptAnswer) -> None:
     """Keep the answer. A claim that another request released when it was refused is made again."""
     unanswered = sa.update(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None))
-    filled_in = unanswered.values(answer=kept.answer, ignored=kept.ignored)
+    filled_in = unanswered.values(answer=kept_answer.answer, ignored=kept_answer.ignored)
     if session.execute(filled_in).rowcount == 0:  # type: ignore[attr-defined]
-        _inserted(session, claim, kept)
+        _inserted(session, claim, kept_answer)
 
 
 def release_key(session: Session, claim: Claim) -> None:
@@ -222,7 +227,7 @@ def _is(claim: Claim) -> sa.ColumnElement[bool]:
     )
 
 
-def _inserted(session: Session, claim: Claim, kept: KeptAnswer | None) -> bool:
+def _inserted(session: Session, claim: Claim, kept_answer: KeptAnswer | None) -> bool:
     """False when the key is claimed. A claim under way elsewhere is waited for."""
     row = {
         "caller": claim.caller,
@@ -230,8 +235,8 @@ def _inserted(session: Session, claim: Claim, kept: KeptAnswer | None) -> bool:
         "fingerprint": claim.fingerprint,
         "request_id": claim.request_id,
         "claimed_at": claim.claimed_at,
-        "answer": kept.answer if kept else None,
-        "ignored": kept.ignored if kept else None,
+        "answer": kept_answer.answer if kept_answer else None,
+        "ignored": kept_answer.ignored if kept_answer else None,
     }
     statement = insert_into(session, RepeatRow).values(**row).on_conflict_do_nothing().returning(RepeatRow.caller)
     return session.execute(statement).first() is not None
@@ -242,8 +247,8 @@ def _sealed(ring: KeyRing, claim: Claim, exchange: Exchange, answer: Any) -> Kep
     return KeptAnswer(ring.seal_answer(orjson.dumps(answer), claim.request_id), ignored)
 
 
-def _repeated(ring: KeyRing, claim: Claim, exchange: Exchange, kept: KeptAnswer) -> Any:
+def _repeated(ring: KeyRing, claim: Claim, exchange: Exchange, kept_answer: KeptAnswer) -> Any:
     """Return the answer, and have it told again what was ignored then."""
-    if kept.ignored is not None:
-        exchange.ignored = orjson.loads(ring.open_answer(kept.ignored, claim.request_id))
-    return orjson.loads(ring.open_answer(kept.answer, claim.request_id))
+    if kept_answer.ignored is not None:
+        exchange.ignored = orjson.loads(ring.open_answer(kept_answer.ignored, claim.request_id))
+    return orjson.loads(ring.open_answer(kept_answer.answer, claim.request_id))

@@ -56,7 +56,7 @@ class CrossOrigin:
         """Return a ``send`` that adds to an answer who may read it."""
         return partial(self._rules.send, send=send, request_headers=Headers(scope=scope))
 
-    def asked(self, scope: Any) -> Any | None:
+    def preflight_answer(self, scope: Any) -> Any | None:
         """Return the answer, an ASGI application, to a browser that asks before it sends a request; None for other requests."""
         headers = Headers(scope=scope)
         if scope["method"] != "OPTIONS" or "origin" not in headers or "access-control-request-method" not in headers:

@@ -11,7 +11,7 @@ Headers = list[tuple[bytes, bytes]]
 
 def headers_of(operations: Iterable[Operation], page: Callable[[Operation], str]) -> dict[str, Headers]:
     """Return the headers of the calls that are deprecated, by their ids; ``page`` gives the address of what is told of one."""
-    found: dict[str, Headers] = {}
+    headers_by_operation: dict[str, Headers] = {}
     for operation in operations:
         if (deprecation := operation.deprecation) is None:
             continue
@@ -21,8 +21,8 @@ def headers_of(operations: Iterable[Operation], page: Callable[[Operation], str]
         ]
         if deprecation.sunset is not None:
             headers.append(("sunset", format_datetime(_beginning(deprecation.sunset), usegmt=True)))
-        found[operation.id] = [(name.encode(), value.encode()) for name, value in headers]
-    return found
+        headers_by_operation[operation.id] = [(name.encode(), value.encode()) for name, value in headers]
+    return headers_by_operation
 
 
 def _beginning(day: date) -> datetime:

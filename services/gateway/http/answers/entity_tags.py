@@ -42,8 +42,8 @@ class Tagged:
 
     def __init__(self, send: Send, request_headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
-        known = [value for name, value in request_headers if name == b"if-none-match"]
-        self._known = b",".join(known).decode("latin-1")
+        if_none_match = [value for name, value in request_headers if name == b"if-none-match"]
+        self._known = b",".join(if_none_match).decode("latin-1")
         self._start: Message | None = None
 
     async def send(self, message: Message) -> None:

@@ -29,8 +29,8 @@ def problem_document(error: dict[str, Any], status: int, request_id: str, base_u
         "status": status,
         "detail": error["error"],
     }
-    if (named := _uuid(request_id)) is not None:
-        document["instance"] = f"urn:uuid:{named}"
+    if (uuid_of_request := _uuid(request_id)) is not None:
+        document["instance"] = f"urn:uuid:{uuid_of_request}"
     return {**error, **document, "request_id": request_id}
 
 
@@ -57,8 +57,8 @@ class ProblemDocuments:
         if message.get("more_body", False):
             return
         start, self._start = self._start, None
-        for each in self._as_problem(start):
-            await self._send(each)
+        for converted in self._as_problem(start):
+            await self._send(converted)
 
     def _as_problem(self, start: Message) -> tuple[Message, Message]:
         body = self._body
@@ -71,8 +71,8 @@ class ProblemDocuments:
         headers = [header for header in start["headers"] if header[0].lower() not in _REPLACED]
         headers.append((b"content-type", MEDIA_TYPE.encode()))
         if error is not None:
-            told = problem_document(error, start["status"], self._request_id, self._base_url)
-            body = orjson.dumps(told)
+            document = problem_document(error, start["status"], self._request_id, self._base_url)
+            body = orjson.dumps(document)
             headers.append((b"content-length", str(len(body)).encode()))
         return {**start, "headers": headers}, {"type": "http.response.body", "body": body}
 

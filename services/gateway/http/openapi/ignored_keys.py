@@ -36,8 +36,8 @@ def finder_of(schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
 
 def header(ignored: Sequence[str]) -> dict[str, str]:
     """Return the header that names them, with ``?`` for what a header may not hold; none where none was ignored."""
-    named = ", ".join(re.sub(r"[^\x21-\x2b\x2d-\x7e]", "?", place) for place in ignored)
-    return {HEADER: named} if named else {}
+    places = ", ".join(re.sub(r"[^\x21-\x2b\x2d-\x7e]", "?", place) for place in ignored)
+    return {HEADER: places} if places else {}
 
 
 def note(answer: Any, ignored: Sequence[str]) -> None:
@@ -58,8 +58,8 @@ def _warnings(answer: Any, place: str) -> list[dict[str, Any]] | None:
     ):
         answer = submitters
     if isinstance(answer, list):
-        named = re.match(r"submitters\[(\d+)\]", place)
-        number = int(named[1]) if named else 0
+        match = re.match(r"submitters\[(\d+)\]", place)
+        number = int(match[1]) if match else 0
         answer = answer[number] if number < len(answer) else next(iter(answer), None)
     if not isinstance(answer, dict) or not {"problems", "embed_src"} & answer.keys():
         return None

@@ -107,7 +107,7 @@ class BodySchema:
 
     def accept(self, body: Any) -> dict[str, Any]:
         """The body as the handlers get it. Raises ServiceError ``invalid`` that names every field at fault."""
-        accepted, errors = self._looked_at(body)
+        accepted, errors = self._checked_body(body)
         if errors:
             raise refusal(self._schema, errors)
         return accepted  # type: ignore[no-any-return]
@@ -115,7 +115,7 @@ class BodySchema:
     def accept_for_trial(self, body: Any) -> tuple[dict[str, Any], ServiceError | None]:
         """Return the body as ``accept`` does, or what is left of it without what is wrong, with what ``accept`` would raise:
         the caller looks for more. Raises that itself where too little is left."""
-        accepted, errors = self._looked_at(body)
+        accepted, errors = self._checked_body(body)
         if not errors:
             return accepted, None
         refused = refusal(self._schema, errors)
@@ -124,7 +124,7 @@ class BodySchema:
             raise refused
         return remaining, refused
 
-    def _looked_at(self, body: Any) -> tuple[Any, list[Any]]:
+    def _checked_body(self, body: Any) -> tuple[Any, list[Any]]:
         body = self._shape(self._unwrapped(body))
         if self._validator.is_valid(body):
             return body, []

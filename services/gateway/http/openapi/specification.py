@@ -49,14 +49,14 @@ class Operation:
     @property
     def scopes(self) -> frozenset[Scope]:
         """Return the scopes of which a key needs one: none that would do where the document says nothing."""
-        named = self.definition.get("x-scope")
-        return EVERY_SCOPE if named == ANY_SCOPE else frozenset([Scope(named)] if named else [])
+        scope_name = self.definition.get("x-scope")
+        return EVERY_SCOPE if scope_name == ANY_SCOPE else frozenset([Scope(scope_name)] if scope_name else [])
 
     @property
     def mode(self) -> Mode | None:
         """Return whether it is for live keys or for test keys alone; None: for both."""
-        named = self.definition.get("x-mode")
-        return None if named is None else Mode(named)
+        mode_name = self.definition.get("x-mode")
+        return None if mode_name is None else Mode(mode_name)
 
     @property
     def deprecation(self) -> Deprecation | None:
@@ -92,8 +92,8 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
 def schema(name: str, settings: Settings | None = None) -> dict[str, Any]:
     """A named schema of ``document``, with those that it refers to in their places."""
     whole = document(settings)
-    found: dict[str, Any] = _resolved(whole["components"]["schemas"][name], whole)
-    return found
+    resolved: dict[str, Any] = _resolved(whole["components"]["schemas"][name], whole)
+    return resolved
 
 
 def version() -> str:
@@ -103,8 +103,8 @@ def version() -> str:
 
 def tags() -> list[dict[str, Any]]:
     """Return the tags, under which the operations are told of: name and description."""
-    named: list[dict[str, Any]] = _raw()["tags"]
-    return named
+    listed: list[dict[str, Any]] = _raw()["tags"]
+    return listed
 
 
 def published(settings: Settings | None = None) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def methods_of(operations: Sequence[Operation], prefix: str) -> Callable[[str], 
         fitting = [(pattern, names) for pattern, names in patterns if pattern.fullmatch(path)]
         if path in literal:  # /submissions/batch is no /submissions/{id}
             fitting = [(pattern, names) for pattern, names in fitting if "[^/]+" not in pattern.pattern]
-        found = {name for _, names in fitting for name in names}
-        return sorted({*found, "OPTIONS"}) if found else []
+        names_of_methods = {name for _, names in fitting for name in names}
+        return sorted({*names_of_methods, "OPTIONS"}) if names_of_methods else []
 
     return methods
 

@@ -124,19 +124,19 @@ def _webhook(kind: str, paths: dict[str, Any]) -> dict[str, Any]:
 def _examples(kind: str, paths: dict[str, Any]) -> dict[str, Any]:
     """Return an event as a ``thin`` webhook is told it, and of some kinds one as it is told otherwise."""
     thin: dict[str, Any] = {"id": 501, "submission_id": 31} if kind.startswith("form.") else {"id": 31}
-    told = {"thin": ("With payload thin", thin | ({"erased": True} if kind == "submission.erased" else {}))}
+    example_by_name = {"thin": ("With payload thin", thin | ({"erased": True} if kind == "submission.erased" else {}))}
     if kind in _WHOLE:
         path, steps = _WHOLE[kind]
         whole = paths[path]["get"]["responses"]["200"]["content"]["application/json"]["example"]
         for step in steps:
             whole = whole[step]
-        told = {"whole": ("With the record", whole), **told}
+        example_by_name = {"whole": ("With the record", whole), **example_by_name}
     return {
         name: {
             "summary": summary,
             "value": {"event_type": kind, "timestamp": "2026-03-04T05:06:07.089Z", "data": data},
         }
-        for name, (summary, data) in told.items()
+        for name, (summary, data) in example_by_name.items()
     }
 
 
@@ -159,7 +159,7 @@ def _body(kind: str) -> dict[str, Any]:
 def _data(kind: str) -> dict[str, Any]:
     source = kind.partition(".")[0]
     if kind == "submission.erased":
-        return _named("ErasedEventData")
+        return _reference_to("ErasedEventData")
     if kind == "template.archived":
         return {
             "type": "object",
@@ -182,17 +182,19 @@ def _data(kind: str) -> dict[str, Any]:
         }
         return {
             "description": "The template, and what changed.",
-            "allOf": [_named("Template"), {"type": "object", "properties": {"changes": changes}}],
+            "allOf": [_reference_to("Template"), {"type": "object", "properties": {"changes": changes}}],
         }
-    return _named({"form": "FormEventData", "submission": "PolledSubmissionEventData", "template": "Template"}[source])
+    return _reference_to(
+        {"form": "FormEventData", "submission": "PolledSubmissionEventData", "template": "Template"}[source]
+    )
 
 
-def _named(schema: str) -> dict[str, Any]:
+def _reference_to(schema: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{schema}"}
 
 
 def _converted(node: Any) -> Any:
-    """What is no schema, with the schemas in it; examples stay as they are."""
+    """Convert the schemas within something that is none itself; examples stay as they are."""
     if isinstance(node, list):
         return [_converted(item) for item in node]
     if not isinstance(node, dict):

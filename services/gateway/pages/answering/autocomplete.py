@@ -59,13 +59,13 @@ _TYPES: Mapping[FieldType, frozenset[str]] = {
 def tokens(fields: Iterable[FormField], labels: Mapping[str, str]) -> dict[str, str]:
     """Return for fields, by uuid, the token of what they ask of the signer. ``labels``: what the signer reads above each. What
     two fields ask for is offered to neither: one of them may be about somebody else."""
-    found = {
+    token_by_field = {
         field.uuid: token
         for field in fields
         if field.mine and not field.readonly and (token := _token(field, labels[field.uuid]))
     }
-    times = Counter(found.values())
-    return {uuid: token for uuid, token in found.items() if times[token] == 1}
+    times = Counter(token_by_field.values())
+    return {uuid: token for uuid, token in token_by_field.items() if times[token] == 1}
 
 
 def _token(field: FormField, label: str) -> str | None:

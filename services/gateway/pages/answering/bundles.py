@@ -40,9 +40,9 @@ def script(modules: Mapping[str, str], entry: str, *, classic: bool = False) -> 
     exported = {path: _exported(modules[path]) for path in order}
     parts = [_module(path, modules[path], numbers, exported, is_entry=path == entry) for path in order]
     whole = "".join(parts)
-    made = rjsmin.jsmin(f'(() => {{\n"use strict";\n{whole}}})();\n' if classic else whole)
-    assert isinstance(made, str)
-    return made
+    minified = rjsmin.jsmin(f'(() => {{\n"use strict";\n{whole}}})();\n' if classic else whole)
+    assert isinstance(minified, str)
+    return minified
 
 
 def style_sheet(files: Mapping[str, str], entry: str) -> str:
@@ -50,12 +50,12 @@ def style_sheet(files: Mapping[str, str], entry: str) -> str:
     text of each by its path."""
 
     def whole(path: str) -> str:
-        text = _SHEET.sub(lambda found: whole(_resolved(path, found["path"])), files[path])
-        return _PICTURE.sub(lambda found: f'url("{_data_url(files[_resolved(path, found["path"])])}")', text)
+        text = _SHEET.sub(lambda match: whole(_resolved(path, match["path"])), files[path])
+        return _PICTURE.sub(lambda match: f'url("{_data_url(files[_resolved(path, match["path"])])}")', text)
 
-    made = rcssmin.cssmin(whole(entry))
-    assert isinstance(made, str)
-    return made
+    minified = rcssmin.cssmin(whole(entry))
+    assert isinstance(minified, str)
+    return minified
 
 
 def _visit(modules: Mapping[str, str], path: str, above: tuple[str, ...], order: list[str]) -> None:
@@ -67,24 +67,24 @@ def _visit(modules: Mapping[str, str], path: str, above: tuple[str, ...], order:
         return
     if path not in modules:
         raise CannotBundle(f"{above[-1]} imports {path}, which is not there" if above else f"{path} is not there")
-    for found in _IMPORT.finditer(modules[path]):
-        _visit(modules, _resolved(path, found["path"]), (*above, path), order)
+    for match in _IMPORT.finditer(modules[path]):
+        _visit(modules, _resolved(path, match["path"]), (*above, path), order)
     order.append(path)
 
 
 def _module(
     path: str, text: str, numbers: Mapping[str, str], exported: Mapping[str, list[str]], *, is_entry: bool
 ) -> str:
-    def imports(found: re.Match[str]) -> str:
-        if found["names"] is None:
+    def imports(match: re.Match[str]) -> str:
+        if match["names"] is None:
             return ""
-        source = _resolved(path, found["path"])
-        for name in _names(found["names"], " as ", 0):
+        source = _resolved(path, match["path"])
+        for name in _names(match["names"], " as ", 0):
             if name not in exported[source]:
                 raise CannotBundle(f"{path} imports {name}, which {source} does not export")
-        return f"const {{{found['names'].replace(' as ', ': ')}}} = {numbers[source]};"
+        return f"const {{{match['names'].replace(' as ', ': ')}}} = {numbers[source]};"
 
-    body = _EXPORT.sub(lambda found: found["what"], _IMPORT.sub(imports, text))
+    body = _EXPORT.sub(lambda match: match["what"], _IMPORT.sub(imports, text))
     if strange := _MODULE_SYNTAX.search(_without_comments(body)):
         raise CannotBundle(f"{path}: `{strange.group().strip()}` is written in a way that is not known here")
     if is_entry:
@@ -93,8 +93,8 @@ def _module(
 
 
 def _exported(text: str) -> list[str]:
-    found = (_names(match["name"] or match["names"], ":", -1) for match in _EXPORT.finditer(text))
-    return [name for names in found for name in names]
+    names_of_exports = (_names(match["name"] or match["names"], ":", -1) for match in _EXPORT.finditer(text))
+    return [name for names in names_of_exports for name in names]
 
 
 def _names(listed: str, divider: str, which: int) -> list[str]:

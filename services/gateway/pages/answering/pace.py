@@ -22,7 +22,7 @@ class Pace:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def _limit(self) -> dict[str, int]:
-        """How many at most in the seconds that it takes to have as many again."""
+        """Return how many are allowed at once, and the seconds that it takes to have as many again."""
         return {"quota": self._burst, "window": max(1, round(self._burst / self._per_second))}
 
     def count(self, key: str) -> None:

@@ -21,11 +21,11 @@ def in_language(text: str, section: Section) -> str | None:
     """Return the refusal in the section's language; None when it is not one of ours."""
     for key, pattern in _patterns():
         if len(text) <= _LONGEST and (match := pattern.fullmatch(text)):
-            return section(key, **_named(match.groupdict(), section))
+            return section(key, **_with_kind_named(match.groupdict(), section))
     return None
 
 
-def _named(values: dict[str, str], section: Section) -> dict[str, str]:
+def _with_kind_named(values: dict[str, str], section: Section) -> dict[str, str]:
     """Return what is filled in, with the kind of a field as people call it."""
     if "kind" not in values:
         return values
@@ -36,26 +36,26 @@ def translated(message: str, details: Sequence[dict[str, Any]], section: Section
     """Return the message and the reasons of its details for a reader. Reasons of one word are for the page's script."""
     if section.language == SOURCE:
         return message, list(details)
-    said = [{**detail, **_reason(detail.get("reason"), section)} for detail in details]
+    translated_details = [{**detail, **_reason(detail.get("reason"), section)} for detail in details]
     whole = in_language(message, section)
     before = str(details[0].get("reason") or "") if details else ""
     plain = message if message.endswith(before) else message.removesuffix(".")
     if whole is None and before and plain.endswith(f" {before}"):
         field = plain.removesuffix(f" {before}")
-        whole = section("field.with", field=field, reason=said[0]["reason"])
-    return whole or message, said
+        whole = section("field.with", field=field, reason=translated_details[0]["reason"])
+    return whole or message, translated_details
 
 
 def _reason(reason: object, section: Section) -> dict[str, str]:
-    found = in_language(reason, section) if isinstance(reason, str) and " " in reason else None
-    return {"reason": found} if found else {}
+    translation = in_language(reason, section) if isinstance(reason, str) and " " in reason else None
+    return {"reason": translation} if translation else {}
 
 
 @cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     """The English sentences as patterns; the longest first, so that the one that says most is found."""
     sentences = {key: text for key, text in messages(SOURCE, SECTION).items() if isinstance(text, str)}
-    longest_first = sorted(sentences.items(), key=lambda one: -len(one[1]))
+    longest_first = sorted(sentences.items(), key=lambda key_and_text: -len(key_and_text[1]))
     return [(key, _pattern(text)) for key, text in longest_first if key != "field.with"]
 
 

@@ -69,7 +69,7 @@ class StaticFiles:
 
     def address(self, name: str) -> str:
         """The address of a file below ``/static/``; of an entry that of the file made of it."""
-        name = name if self._as_modules or name not in ENTRIES else _made(name)
+        name = name if self._as_modules or name not in ENTRIES else _minified_name(name)
         return f"{self.files[name].version}/{name}"
 
     def answer(self, version: str, name: str) -> flask.Response:
@@ -85,7 +85,7 @@ class StaticFiles:
 
     def for_others(self, name: str) -> flask.Response:
         """A script that any site may load. It is asked for again after an hour, and not sent again when it is the same."""
-        file = self.files[_made(name)]
+        file = self.files[_minified_name(name)]
         answer = _encoded(file)
         answer.headers["Cache-Control"] = "public, max-age=3600"
         answer.headers["Access-Control-Allow-Origin"] = "*"
@@ -116,10 +116,10 @@ def _files() -> dict[str, StaticFile]:
     files = {name: _file(name, text, version) for name, text in written.items()}
     for name in ENTRIES:
         text = bundles.script(written, name) if name.endswith(".js") else bundles.style_sheet(written, name)
-        files[_made(name)] = _file(_made(name), text, _digest(text))
+        files[_minified_name(name)] = _file(_minified_name(name), text, _digest(text))
     for name in FOR_OTHERS:
         text = bundles.script(written, name, classic=True)
-        files[_made(name)] = _file(_made(name), text, _digest(text))
+        files[_minified_name(name)] = _file(_minified_name(name), text, _digest(text))
     return files
 
 
@@ -127,7 +127,7 @@ def _file(name: str, text: str, version: str) -> StaticFile:
     return StaticFile(text.encode(), MEDIA_TYPES[Path(name).suffix], version)
 
 
-def _made(name: str) -> str:
+def _minified_name(name: str) -> str:
     stem, dot, suffix = name.rpartition(".")
     return f"{stem}.min{dot}{suffix}"
 

@@ -37,10 +37,10 @@ def forget(answer: flask.Response, context: PagesContext) -> None:
 
 def current(context: PagesContext) -> OperatorSession:
     """The session of the request. Without one the page is not there (404), whether or not it is for others."""
-    found = context.operators.session(flask.request.cookies.get(cookie_name(context))) if context.operators else None
-    if found is None:
+    session = context.operators.session(flask.request.cookies.get(cookie_name(context))) if context.operators else None
+    if session is None:
         flask.abort(404)
-    return found
+    return session
 
 
 def check_origin(context: PagesContext, *, demanded: bool = True) -> None:

@@ -66,27 +66,27 @@ class View:
 
     @property
     def parked(self) -> int:
-        """How many events were given up."""
+        """Count the events that were given up."""
         return sum(queue.count for standing in self.standings.values() for queue in standing.parked)
 
     def count(self, state: str) -> int:
-        """How many rows are stuck in this state."""
+        """Count the rows that are stuck in this state."""
         return sum(work.stuck.count for work in self.stuck if work.stuck.state == state)
 
 
 class Lookout:
     """Asks the services over the bus, and the gateway itself by ``own``."""
 
-    def __init__(self, bus: Bus, own: Callable[[], Standing]) -> None:
-        self._bus, self._own = bus, own
+    def __init__(self, bus: Bus, own_standing: Callable[[], Standing]) -> None:
+        self._bus, self._own_standing = bus, own_standing
         self._threads = ThreadPoolExecutor(2 * len(SERVICES), thread_name_prefix="ops")
         self._lock = threading.Lock()
         self._counts: list[tuple[datetime, dict[tuple[str, str], int]]] = []
 
     def look(self) -> View:
         """See how every service stands. It takes as long as the slowest, and no longer than a call may."""
-        asked = {name: self._threads.submit(self._standing, name) for name in (*SERVICES, GATEWAY)}
-        answers = {name: future.result() for name, future in asked.items()}
+        future_by_service = {name: self._threads.submit(self._standing, name) for name in (*SERVICES, GATEWAY)}
+        answers = {name: future.result() for name, future in future_by_service.items()}
         standings = {name: answer for name, answer in answers.items() if isinstance(answer, Standing)}
         moment = now()
         return View(
@@ -101,17 +101,26 @@ class Lookout:
 
     def _standing(self, name: str) -> Standing | str:
         try:
-            return self._own() if name == GATEWAY else self._bus.call(rpc.LOOK_AROUND[name], rpc.LookAround())
+            return self._own_standing() if name == GATEWAY else self._bus.call(rpc.LOOK_AROUND[name], rpc.LookAround())
         except ServiceError as error:
             return error.message
 
     def _backlog(self, standings: Mapping[str, Standing], moment: datetime) -> list[BacklogLine]:
         lines = [(name, backlog) for name, standing in standings.items() for backlog in standing.backlog]
-        since, before = self._compared(moment, {(name, one.work): one.due for name, one in lines})
-        shown = [(name, one) for name, one in lines if one.due or one.later or one.waiting or one.parked]
+        since, before = self._compared(moment, {(name, backlog.work): backlog.due for name, backlog in lines})
+        shown = [
+            (name, backlog)
+            for name, backlog in lines
+            if backlog.due or backlog.later or backlog.waiting or backlog.parked
+        ]
         return [
-            BacklogLine(name, one, one.due - before[name, one.work] if (name, one.work) in before else None, since)
-            for name, one in shown
+            BacklogLine(
+                name,
+                backlog,
+                backlog.due - before[name, backlog.work] if (name, backlog.work) in before else None,
+                since,
+            )
+            for name, backlog in shown
         ]
 
     def _compared(
@@ -131,9 +140,9 @@ def shown(reason: str) -> str:
 
 
 def _stuck(standings: Mapping[str, Standing]) -> list[StuckWork]:
-    """What is given up first, then what fails, what nobody does, and what waits."""
-    found = [StuckWork(name, one) for name, standing in standings.items() for one in standing.stuck]
-    return sorted(found, key=lambda one: _ORDER.get(one.stuck.state, len(_ORDER)))
+    """List what is given up first, then what fails, what nobody does, and what waits."""
+    stuck_work = [StuckWork(name, stuck) for name, standing in standings.items() for stuck in standing.stuck]
+    return sorted(stuck_work, key=lambda line: _ORDER.get(line.stuck.state, len(_ORDER)))
 
 
 def _storage(standings: Mapping[str, Standing]) -> list[StorageLine]:

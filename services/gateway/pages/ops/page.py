@@ -49,12 +49,12 @@ class Order:
 
     @property
     def subject(self) -> str:
-        """What it is done to, in words."""
+        """Name in words what the act is done to."""
         return words.subject(self.service, self.work, self.key or "(all)")
 
 
 def routes(
-    context: PagesContext, operators: Operators, own: Callable[[], rpc.Standing], trusted: list[Network]
+    context: PagesContext, operators: Operators, own_standing: Callable[[], rpc.Standing], trusted: list[Network]
 ) -> flask.Blueprint:
     """``own`` says how the gateway itself stands."""
     blueprint = flask.Blueprint("ops", __name__, url_prefix=PREFIX)
@@ -64,7 +64,7 @@ def routes(
     for path in ("/act", "/sign-out"):
         blueprint.add_url_rule(path, path.strip("/") + "-read", lambda: flask.abort(404), methods=["GET"])
     _sessions(blueprint, context, operators, trusted)
-    _seeing(blueprint, context, operators, Lookout(context.bus, own))
+    _seeing(blueprint, context, operators, Lookout(context.bus, own_standing))
     _acting(blueprint, context, operators, trusted)
     return blueprint
 
@@ -125,12 +125,12 @@ def _seeing(blueprint: flask.Blueprint, context: PagesContext, operators: Operat
     @blueprint.get("/parked")
     def parked() -> flask.Response:
         session = guarding.current(context)
-        service, queue = _service(), _named("queue")
+        service, queue = _service(), _name_argument("queue")
         try:
-            found = context.bus.call(rpc.READ_PARKED[service], rpc.ReadParked(queue=queue))
+            parked_events = context.bus.call(rpc.READ_PARKED[service], rpc.ReadParked(queue=queue))
         except ServiceError as refused:
             return _refused(session, refused)
-        return _page("ops/parked.html", session, service=service, queue=queue, events=found.events)
+        return _page("ops/parked.html", session, service=service, queue=queue, events=parked_events.events)
 
     @blueprint.get("/confirm")
     def confirm() -> flask.Response:
@@ -154,9 +154,9 @@ def _acting(blueprint: flask.Blueprint, context: PagesContext, operators: Operat
         try:
             outcome = _carried_out(context, session, order)
         except ServiceError as refused:
-            operators.done(doing, f"refused: {refused.message}")
+            operators.note_outcome(doing, f"refused: {refused.message}")
             return _refused(session, refused)
-        operators.done(doing, outcome)
+        operators.note_outcome(doing, outcome)
         return _to(context, f"?{urlencode({'done': doing.id})}")
 
 
@@ -177,13 +177,13 @@ def _carried_out(context: PagesContext, session: OperatorSession, order: Order) 
     return f"{count} to be handled again" if order.action == REQUEUE else f"{count} dropped"
 
 
-def _order(given: Callable[[str, str], str]) -> Order:
+def _order(parameter: Callable[[str, str], str]) -> Order:
     """The order that a request names. Raises ServiceError("invalid") for what is none; whether there is such a row, its service
     says."""
-    action, key = given("action", ""), given("key", "")
+    action, key = parameter("action", ""), parameter("key", "")
     if action not in words.ACTIONS:
         raise _invalid("action", f"must be one of {', '.join(words.ACTIONS)}")
-    work = given("work", "")
+    work = parameter("work", "")
     if not _NAME.fullmatch(work):
         raise _invalid("work", "must be a kind of work, as the page names it")
     single = action in (GIVE_UP, SEAL)
@@ -193,17 +193,17 @@ def _order(given: Callable[[str, str], str]) -> Order:
         raise _invalid("key", "must be the id of an event")
     if (work == stuck.SEALING) != (action == SEAL):
         raise _invalid("action", f"is not an action of {work}")
-    return Order(action, _service(given), work, key)
+    return Order(action, _service(parameter), work, key)
 
 
-def _service(given: Callable[[str, str], str] | None = None) -> str:
-    named = (given or flask.request.args.get)("service", "")
-    if named not in SERVICES:
+def _service(parameter: Callable[[str, str], str] | None = None) -> str:
+    service = (parameter or flask.request.args.get)("service", "")
+    if service not in SERVICES:
         raise _invalid("service", f"must be one of {', '.join(SERVICES)}")
-    return named
+    return service
 
 
-def _named(field: str) -> str:
+def _name_argument(field: str) -> str:
     value = flask.request.args.get(field, "")
     if not _NAME.fullmatch(value):
         raise _invalid(field, "must be a name, as the page shows it")
@@ -247,7 +247,7 @@ def _to(context: PagesContext, path: str) -> flask.Response:
 
 
 def age(since: datetime, moment: datetime) -> str:
-    """How long it is: in the two largest units that say it.
+    """Write a span of time in the two largest units that say it.
 
     >>> age(datetime(2026, 11, 28, 1, tzinfo=UTC), datetime(2026, 11, 30, 4, 30, tzinfo=UTC))
     '2 d 3 h'
@@ -255,8 +255,8 @@ def age(since: datetime, moment: datetime) -> str:
     seconds = max(0, int((moment - since).total_seconds()))
     parts = [(seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")]
     first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    told = [f"{count} {unit}" for count, unit in parts[first : first + 2] if count]
-    return " ".join(told) or "0 s"
+    shown_parts = [f"{count} {unit}" for count, unit in parts[first : first + 2] if count]
+    return " ".join(shown_parts) or "0 s"
 
 
 def size(count: int) -> str:

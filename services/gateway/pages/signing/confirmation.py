@@ -61,7 +61,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         begun = _begun_here(context, state) if state else None
         answers = {name: _single(name, most) for name, most in PARAMETERS.items()}
         if state is None or begun is None or None in answers.values():
-            return _lost()
+            return _lost_page()
         command = confirmation.ReturnConfirmation(
             **{**visit(checked(begun["slug"]), trusted), "proofs": begun["proofs"]},
             request_id=_digest(state),
@@ -74,7 +74,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             if error.status >= 500:
                 raise
             if error.status in (404, 409):
-                return _lost()
+                return _lost_page()
             log.info("confirmation.in_vain", code=error.code)  # the form says what it is now
         answer = flask.make_response("", 303)
         answer.headers["Location"] = f"{context.root}/s/{begun['slug']}"
@@ -104,9 +104,9 @@ def _asking(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Net
         answer = flask.jsonify({"url": address["url"]})
         begun = {"slug": slug, "state": view.state, "proofs": visit(slug, trusted).get("proofs", [])}
         secret = context.settings.link_secret.get_secret_value()
-        kept = seal(secret, PURPOSE, json.dumps(begun))
+        sealed = seal(secret, PURPOSE, json.dumps(begun))
         until = view.expires_at or now() + KEPT
-        keep_value(answer, context, RETURN, _cookie(view.state), kept, until, only_here=True)
+        keep_value(answer, context, RETURN, _cookie(view.state), sealed, until, only_here=True)
         return answer
 
 
@@ -157,10 +157,10 @@ def holder_name(certificate: SignerCertificate | None) -> str | None:
     if certificate is None:
         return None
     try:
-        named = x509.Name.from_rfc4514_string(certificate.subject).get_attributes_for_oid(NameOID.COMMON_NAME)
+        common_names = x509.Name.from_rfc4514_string(certificate.subject).get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
         return certificate.subject
-    return str(named[0].value) if named else certificate.subject
+    return str(common_names[0].value) if common_names else certificate.subject
 
 
 def _single(name: str, most: int) -> str | None:
@@ -206,5 +206,5 @@ def _answers(body: dict[str, Any]) -> dict[str, str]:
     return {key: page_bodies.text(answers, key, limit=ANSWER_LENGTH, required=True).strip() for key in answers}
 
 
-def _lost() -> flask.Response:
+def _lost_page() -> flask.Response:
     return flask.make_response(flask.render_template("confirmation_lost.html"), 403)

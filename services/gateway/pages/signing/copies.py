@@ -33,25 +33,25 @@ def routes(context: PagesContext) -> flask.Blueprint:
         pace.count(checked(slug))
         query = submissions.form.FormPage(slug=slug, document_uuid=document_uuid, proofs=proofs())
         try:
-            found: FormCopy = context.bus.call(submissions.form.FORM_COPY, query)
+            form_copy: FormCopy = context.bus.call(submissions.form.FORM_COPY, query)
         except ServiceError as error:
             if error.status not in _ELSEWHERE:
                 raise
             answer: flask.Response = flask.redirect(f"{context.root}/s/{slug}", 303)  # type: ignore[assignment]
             return answer
-        text = speak_to(found.lang)
-        order = rendering.FillCopy(**{**dict(found.filled), "mark": _mark(text, found)}, document=document_uuid)
+        text = speak_to(form_copy.lang)
+        order = rendering.FillCopy(**{**dict(form_copy.filled), "mark": _mark(text, form_copy)}, document=document_uuid)
         drawn = context.bus.call(rendering.FILL_COPY, order)
         answer = flask.Response(context.blobs.get(drawn), mimetype="application/pdf")
         forget(context.blobs, drawn)
-        name = text("copy.file", name=found.name)
+        name = text("copy.file", name=form_copy.name)
         answer.headers["Content-Disposition"] = content_disposition(f"{name}.pdf", inline=False)
         return file_headers(answer)
 
     return blueprint
 
 
-def _mark(text: Section, found: FormCopy) -> str:
+def _mark(text: Section, form_copy: FormCopy) -> str:
     """Return what stands at the head of each page."""
-    when = moment(found.completed_at, text.spoken.locale, found.time_zone)
-    return text("copy.mark", done=found.done, count=found.parties, moment=when)
+    when = moment(form_copy.completed_at, text.spoken.locale, form_copy.time_zone)
+    return text("copy.mark", done=form_copy.done, count=form_copy.parties, moment=when)

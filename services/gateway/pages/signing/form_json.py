@@ -70,8 +70,8 @@ def start_json(form: SigningForm) -> dict[str, Any]:
 def first_page_url(context: PagesContext, slug: str, form: SigningForm) -> str | None:
     """Return where the picture is that is seen first; a document whose conditions do not hold is not there."""
     gone = _gone(form)
-    there = (document.uuid for document in form.documents if document.pages and document.uuid not in gone)
-    return next((page_url(context, slug, uuid, 1) for uuid in there), None)
+    uuids_shown = (document.uuid for document in form.documents if document.pages and document.uuid not in gone)
+    return next((page_url(context, slug, uuid, 1) for uuid in uuids_shown), None)
 
 
 def _gone(form: SigningForm) -> set[str]:

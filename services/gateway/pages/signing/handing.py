@@ -22,7 +22,7 @@ from services.gateway.pages.answering.pace import Pace
 from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import COOKIE, visit
 from services.gateway.pages.codes import keep_value
-from services.gateway.pages.signing.tokens import TOKEN_BYTES, digest, known, new_token
+from services.gateway.pages.signing.tokens import TOKEN_BYTES, checked_token, digest, new_token
 from services.gateway.pages.texts import speak_to
 
 GONE = 410
@@ -61,40 +61,40 @@ def _between(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.get("")
     def screen(token: str) -> tuple[str, int]:
-        query = rpc.FindHandover(token_digest=digest(known(token)), device_digest=_device_digest())
-        found: rpc.Handover = context.bus.call(rpc.HANDOVER, query)
-        speak_to(found.lang)
-        return flask.render_template("handing.html", found=found), 200 if found.is_open else GONE
+        query = rpc.FindHandover(token_digest=digest(checked_token(token)), device_digest=_device_digest())
+        handover: rpc.Handover = context.bus.call(rpc.HANDOVER, query)
+        speak_to(handover.lang)
+        return flask.render_template("handing.html", found=handover), 200 if handover.is_open else GONE
 
     @blueprint.post("/take")
     def take(token: str) -> flask.Response:
-        pace.count(digest(known(token)))
+        pace.count(digest(checked_token(token)))
         body = page_bodies.json_object()
         device = _device()
         slug = _slug(token, device)
         visitor = visit(slug, trusted)
         command = rpc.TakeDevice(
-            **_asked(token, device, body),
+            **_command_fields(token, device, body),
             link_digest=digest(slug),
             ip=visitor["ip"],
             user_agent=visitor["user_agent"],
         )
-        taken: rpc.Handover = context.bus.call(rpc.TAKE_DEVICE, command)
+        handover: rpc.Handover = context.bus.call(rpc.TAKE_DEVICE, command)
         answer = flask.jsonify({"url": f"{context.root}/s/{slug}"})
-        keep_value(answer, context, f"/s/{slug}", f"{COOKIE}{_DEVICE}", device, taken.shown_until)
+        keep_value(answer, context, f"/s/{slug}", f"{COOKIE}{_DEVICE}", device, handover.shown_until)
         return answer
 
     @blueprint.post("/refuse")
     def refuse(token: str) -> flask.Response:
-        pace.count(digest(known(token)))
-        command = rpc.RefuseDevice(**_asked(token, _device(), page_bodies.json_object()))
-        found: rpc.Handover = context.bus.call(rpc.REFUSE_DEVICE, command)
-        return flask.jsonify({"is_open": found.is_open})
+        pace.count(digest(checked_token(token)))
+        command = rpc.RefuseDevice(**_command_fields(token, _device(), page_bodies.json_object()))
+        handover: rpc.Handover = context.bus.call(rpc.REFUSE_DEVICE, command)
+        return flask.jsonify({"is_open": handover.is_open})
 
     return blueprint
 
 
-def _asked(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
+def _command_fields(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
     return {
         "request_id": page_bodies.request_id(body),
         "token_digest": digest(token),
@@ -104,12 +104,12 @@ def _asked(token: str, device: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def _slug(token: str, device: str) -> str:
     """The slug of this device: 144 bits, which nobody finds out without its cookie."""
-    made = hashlib.sha256(f"in person:{token}:{device}".encode()).digest()
-    return base64.urlsafe_b64encode(made[:TOKEN_BYTES]).decode()
+    digest_of_device = hashlib.sha256(f"in person:{token}:{device}".encode()).digest()
+    return base64.urlsafe_b64encode(digest_of_device[:TOKEN_BYTES]).decode()
 
 
 def _device() -> str:
-    """What this browser got when the device was handed over. A browser that has it not has no right to anything here."""
+    """Return what this browser got when the device was handed over. A browser without it has no right to anything here."""
     device = flask.request.cookies.get(_DEVICE)
     if not device:
         raise not_found("Link")

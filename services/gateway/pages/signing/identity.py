@@ -70,17 +70,17 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def callback() -> flask.Response:
         provider, state = context.identity, flask.request.args.get("state", "")
         if provider is None or not _is_of_this_browser(provider, state):
-            return _lost()
+            return _lost_page()
         parameters = {name: value for name in PARAMETERS if (value := flask.request.args.get(name))}
         claimed = _claimed(context, state)
         if claimed is None:
-            return _lost()
+            return _lost_page()
         if claimed.usable:
             _finish(context, trusted, provider, claimed, state, parameters)
         # A device that was handed to the signer has a link of its own, and gets to know no other one of theirs.
         slug = flask.request.cookies.get(_page_cookie(state))
         if not slug:
-            return _lost()
+            return _lost_page()
         answer = flask.make_response("", 303)
         answer.headers["Location"] = f"{context.root}/s/{quote(slug, safe='')}#field={claimed.field}"
         for name in (_cookie(state), _page_cookie(state)):
@@ -166,5 +166,5 @@ def _page_cookie(state: str) -> str:
     return f"{_cookie(state)}_page"
 
 
-def _lost() -> flask.Response:
+def _lost_page() -> flask.Response:
     return flask.make_response(flask.render_template("identity_lost.html"), 403)

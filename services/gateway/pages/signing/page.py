@@ -91,12 +91,16 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/news")
     def news(slug: str) -> flask.Response:
         """Say what has changed since the version that the page knows (``If-None-Match``): mostly nothing, which is 304."""
-        known = next(iter(flask.request.if_none_match.as_set()), "")[:VERSION_LENGTH]
+        known_version = next(iter(flask.request.if_none_match.as_set()), "")[:VERSION_LENGTH]
         about = visit(checked(slug), trusted, shown=flask.request.args.get("shown"))
-        query = submissions.form.WatchForm(**about, known=known or None)
-        told: submissions.form.FormNews = context.bus.call(submissions.form.WATCH_FORM, query)
-        answer = flask.Response(status=304) if told.version == known else flask.jsonify(told.model_dump(mode="json"))
-        answer.set_etag(told.version)
+        query = submissions.form.WatchForm(**about, known=known_version or None)
+        form_news: submissions.form.FormNews = context.bus.call(submissions.form.WATCH_FORM, query)
+        answer = (
+            flask.Response(status=304)
+            if form_news.version == known_version
+            else flask.jsonify(form_news.model_dump(mode="json"))
+        )
+        answer.set_etag(form_news.version)
         answer.headers["Cache-Control"] = "private, no-cache"
         return answer
 
@@ -139,7 +143,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/view")
     def view(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        return _done(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
+        return _carry_out(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
 
     @blueprint.post("/values")
     def values(slug: str) -> flask.Response:
@@ -147,12 +151,14 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         command = submissions.form.SaveValues(
             **_visit(slug, trusted, body), request_id=page_bodies.request_id(body), **page_bodies.answers(body)
         )
-        return _done(context, submissions.form.SAVE_VALUES, command)
+        return _carry_out(context, submissions.form.SAVE_VALUES, command)
 
     @blueprint.post("/complete")
     def complete(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        return _done(context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body)))
+        return _carry_out(
+            context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body))
+        )
 
     @blueprint.post("/confirmation/start")
     def start_confirmation(slug: str) -> flask.Response:
@@ -166,7 +172,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         command = submissions.form.InviteAndComplete(
             **_last_step(slug, body), submitters=page_bodies.invited_parties(body)
         )
-        return _done(context, submissions.form.INVITE_AND_COMPLETE, command)
+        return _carry_out(context, submissions.form.INVITE_AND_COMPLETE, command)
 
     def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -180,12 +186,12 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:
         command = submissions.form.DeclineForm(**_refusal(slug, page_bodies.json_object()))
-        return _done(context, submissions.form.DECLINE_FORM, command)
+        return _carry_out(context, submissions.form.DECLINE_FORM, command)
 
     @blueprint.post("/wrong_recipient")
     def wrong_recipient(slug: str) -> flask.Response:
         command = submissions.form.ReportWrongRecipient(**_refusal(slug, page_bodies.json_object()))
-        return _done(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
+        return _carry_out(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
 
     def _refusal(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -313,7 +319,7 @@ def _must_be_open(form: submissions.form.SigningForm) -> None:
         raise ServiceError("conflict", "This form is not open for signing.", reason)
 
 
-def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
+def _carry_out(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
     done: submissions.form.Done = context.bus.call(rpc, command)
     return flask.jsonify({"state": done.state, **({"receipt": done.receipt} if done.receipt else {})})
 

@@ -25,7 +25,7 @@ from services.gateway.pages.answering.slugs import checked
 from services.gateway.pages.answering.visitor import visit
 from services.gateway.pages.codes import keep_value
 from services.gateway.pages.signing.form_json import attachment_json
-from services.gateway.pages.signing.tokens import digest, known, new_token
+from services.gateway.pages.signing.tokens import checked_token, digest, new_token
 from services.gateway.pages.texts import speak_to
 
 LARGEST = 2 * page_bodies.MEGABYTE
@@ -64,14 +64,16 @@ def _form_side(context: PagesContext, trusted: list[Network]) -> flask.Blueprint
 
     @blueprint.get("/<drawing>")
     def look(slug: str, drawing: str) -> flask.Response:
-        query = rpc.FindPhoneDrawing(**visit(checked(slug), trusted), token_digest=_named(drawing))
+        query = rpc.FindPhoneDrawing(**visit(checked(slug), trusted), token_digest=_checked_drawing(drawing))
         return flask.jsonify(_drawing_json(context, slug, context.bus.call(rpc.PHONE_DRAWING, query)))
 
     @blueprint.post("/<drawing>/cancel")
     def cancel(slug: str, drawing: str) -> flask.Response:
         body = page_bodies.json_object()
         command = rpc.CancelPhoneDrawing(
-            **visit(checked(slug), trusted), request_id=page_bodies.request_id(body), token_digest=_named(drawing)
+            **visit(checked(slug), trusted),
+            request_id=page_bodies.request_id(body),
+            token_digest=_checked_drawing(drawing),
         )
         return flask.jsonify({"state": context.bus.call(rpc.CANCEL_PHONE_DRAWING, command).state})
 
@@ -84,14 +86,14 @@ def _telephone_side(context: PagesContext, trusted: list[Network]) -> flask.Blue
 
     @blueprint.get("")
     def page(token: str) -> str:
-        query = rpc.FindPhonePage(token_digest=digest(known(token)), device_digest=_device_digest())
-        found: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
-        speak_to(found.lang)
-        return flask.render_template("phone.html", data=_page_json(found))
+        query = rpc.FindPhonePage(token_digest=digest(checked_token(token)), device_digest=_device_digest())
+        phone_page: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
+        speak_to(phone_page.lang)
+        return flask.render_template("phone.html", data=_page_json(phone_page))
 
     @blueprint.post("/connect")
     def connect(token: str) -> flask.Response:
-        pace.count(digest(known(token)))
+        pace.count(digest(checked_token(token)))
         body = page_bodies.json_object()
         device = flask.request.cookies.get(_DEVICE) or new_token()
         command = rpc.ConnectPhone(
@@ -99,20 +101,20 @@ def _telephone_side(context: PagesContext, trusted: list[Network]) -> flask.Blue
             request_id=page_bodies.request_id(body),
             device_digest=digest(device),
         )
-        found: rpc.PhonePage = context.bus.call(rpc.CONNECT_PHONE, command)
-        speak_to(found.lang)
-        answer = flask.jsonify(_page_json(found))
-        if found.mine and found.expires_at is not None:
-            keep_value(answer, context, f"/p/{token}", _DEVICE, device, found.expires_at, only_here=True)
+        phone_page: rpc.PhonePage = context.bus.call(rpc.CONNECT_PHONE, command)
+        speak_to(phone_page.lang)
+        answer = flask.jsonify(_page_json(phone_page))
+        if phone_page.mine and phone_page.expires_at is not None:
+            keep_value(answer, context, f"/p/{token}", _DEVICE, device, phone_page.expires_at, only_here=True)
         return answer
 
     @blueprint.post("/attachments")
     def deliver(token: str) -> flask.Response:
-        pace.count(digest(known(token)))
+        pace.count(digest(checked_token(token)))
         query = rpc.FindPhonePage(token_digest=digest(token), device_digest=_device_digest())
-        found: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
+        phone_page: rpc.PhonePage = context.bus.call(rpc.PHONE_PAGE, query)
         if (
-            not found.mine or query.device_digest is None
+            not phone_page.mine or query.device_digest is None
         ):  # nobody fills the store, or keeps the machine busy, without a right to
             raise not_found("Link")
         upload = page_bodies.upload(LARGEST)
@@ -165,7 +167,7 @@ def _device_digest() -> str | None:
     return digest(device) if device else None
 
 
-def _named(drawing: str) -> str:
+def _checked_drawing(drawing: str) -> str:
     if not _DIGEST.fullmatch(drawing):
         raise not_found("Link")
     return drawing

@@ -23,7 +23,7 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def known(token: str) -> str:
+def checked_token(token: str) -> str:
     """Return what may be a token. Raises ServiceError("not_found") for all else: not worth a question to a service."""
     if not _TOKEN.fullmatch(token):
         raise not_found("Link")

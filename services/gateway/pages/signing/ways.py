@@ -31,7 +31,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             phone=page_bodies.text(body, "phone", limit=PHONE_LENGTH),
             reason=page_bodies.text(body, "reason", limit=REASON_LENGTH),
         )
-        return _done(submissions.ways.DELEGATE_FORM, command)
+        return _carry_out(submissions.ways.DELEGATE_FORM, command)
 
     @blueprint.post("/later")
     def later(slug: str) -> flask.Response:
@@ -45,19 +45,21 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def ask(slug: str) -> flask.Response:
         body = page_bodies.json_object()
         question = page_bodies.text(body, "question", limit=QUESTION_LENGTH, required=True)
-        return _done(submissions.ways.ASK_SENDER, submissions.ways.AskSender(**_sent(slug, body), question=question))
+        return _carry_out(
+            submissions.ways.ASK_SENDER, submissions.ways.AskSender(**_sent(slug, body), question=question)
+        )
 
     @blueprint.post("/return")
     def send_back(slug: str) -> flask.Response:
         body = page_bodies.json_object()
         reason = page_bodies.text(body, "reason", limit=REASON_LENGTH)
-        return _done(submissions.ways.RETURN_FORM, submissions.ways.ReturnForm(**_sent(slug, body), reason=reason))
+        return _carry_out(submissions.ways.RETURN_FORM, submissions.ways.ReturnForm(**_sent(slug, body), reason=reason))
 
     def _sent(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         about = visit(checked(slug), trusted, body.get("time_zone"), body.get("shown"))
         return {**about, "request_id": page_bodies.request_id(body)}
 
-    def _done(rpc: Any, command: Any) -> flask.Response:
+    def _carry_out(rpc: Any, command: Any) -> flask.Response:
         done: submissions.form.Done = context.bus.call(rpc, command)
         return flask.jsonify({"state": done.state})
 

@@ -116,10 +116,10 @@ def _fonts(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
             waiting += [(form, depth + 1) for form in forms if isinstance(form, pikepdf.Stream)]
 
 
-def _new(named: Any, seen: set[tuple[int, int]]) -> Iterator[Any]:
-    if not isinstance(named, pikepdf.Dictionary):
+def _new(resources: Any, seen: set[tuple[int, int]]) -> Iterator[Any]:
+    if not isinstance(resources, pikepdf.Dictionary):
         return
-    for item in named.values():
+    for item in resources.values():
         if isinstance(item, pikepdf.Object) and item.is_indirect and item.objgen not in seen:
             seen.add(item.objgen)
             yield item
@@ -131,26 +131,26 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     source = stream.read_bytes() if isinstance(stream, pikepdf.Stream) else b""
     if len(source) > _LARGEST_MAP:
         return None
-    stated = _said(source)
+    stated = _by_to_unicode(source)
     is_useless = bool(stated) and all(map(_says_nothing, stated.values()))
     if font.get("/Subtype") != "/Type0":
         # What a simple font draws is in its encoding; only a map into nothing, or to other letters, is in the way of that.
-        named = _named(font)
-        if stated and (is_useless or (_contradicts(stated, named) and not {"{", "}"} <= set(stated.values()))):
+        letter_by_code = _by_glyph_names(font)
+        if stated and (is_useless or (_contradicts(stated, letter_by_code) and not {"{", "}"} <= set(stated.values()))):
             if font.get("/Encoding") is None:
                 return None
-            if is_useless and named and not any(named.values()):
-                return False if len(named) >= _FEWEST else None
+            if is_useless and letter_by_code and not any(letter_by_code.values()):
+                return False if len(letter_by_code) >= _FEWEST else None
             del font["/ToUnicode"]
             return True
-        return False if not stated and len(named) >= _FEWEST and not any(named.values()) else None
+        return False if not stated and len(letter_by_code) >= _FEWEST and not any(letter_by_code.values()) else None
     descendant = items_of(font.get("/DescendantFonts"))[0]
     collection = descendant.get("/CIDSystemInfo", pikepdf.Dictionary())
     if font.get("/Encoding") != "/Identity-H" or text_of(collection.get("/Ordering")) in _KNOWN_COLLECTIONS:
         return None
     if stated and not is_useless and (len(stated) < _FEWEST or {"{", "}"} <= set(stated.values())):
         return None  # Maps are wrong as a whole: one that knows braces is believed.
-    drawn_letters = _known(descendant, _LARGEST_DOUBTED if stated and not is_useless else _LARGEST_PROGRAM)
+    drawn_letters = _by_font_program(descendant, _LARGEST_DOUBTED if stated and not is_useless else _LARGEST_PROGRAM)
     if not drawn_letters:
         return None if stated else False
     if stated and not is_useless and not _contradicts(stated, drawn_letters):
@@ -159,22 +159,22 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     return True
 
 
-def _named(font: pikepdf.Dictionary) -> dict[int, str]:
+def _by_glyph_names(font: pikepdf.Dictionary) -> dict[int, str]:
     """Characters by code, as the glyphs of a simple font are named; empty for a name that says nothing."""
     encoding = font.get("/Encoding")
     differences = encoding.get("/Differences") if isinstance(encoding, pikepdf.Dictionary) else None
     dingbats = "Dingbats" in name_of(font.get("/BaseFont"))
-    named: dict[int, str] = {}
+    letter_by_code: dict[int, str] = {}
     code = 0
     for item in items_of(differences):
         if isinstance(item, pikepdf.Name):
             name = str(item).lstrip("/")
             if name != ".notdef":
-                named[code] = toUnicode(name, isZapfDingbats=dingbats)
+                letter_by_code[code] = toUnicode(name, isZapfDingbats=dingbats)
             code += 1
         else:
             code = int(item)
-    return named
+    return letter_by_code
 
 
 def _contradicts(stated: Mapping[int, str], drawn_letters: Mapping[int, str]) -> bool:
@@ -192,7 +192,7 @@ def _says_nothing(text: str) -> bool:
     return not text or all(ord(c) < 32 or c == "\ufffd" or any(ord(c) in block for block in _PRIVATE) for c in text)
 
 
-def _said(source: bytes) -> dict[int, str]:
+def _by_to_unicode(source: bytes) -> dict[int, str]:
     """Return what a /ToUnicode says, by code."""
     stated: dict[int, str] = {}
     for kind, body in _MAP_BLOCK.findall(source):
@@ -224,7 +224,7 @@ def _text(digits: bytes) -> str:
     return bytes.fromhex((plain + b"0" * (len(plain) % 2)).decode()).decode("utf-16-be", "replace")
 
 
-def _known(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
+def _by_font_program(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
     """Characters by CID, as far as the font program names its glyphs."""
     descriptor = descendant.get("/FontDescriptor", pikepdf.Dictionary())
     program = descriptor.get("/FontFile2") or descriptor.get("/FontFile3")

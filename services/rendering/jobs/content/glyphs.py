@@ -343,10 +343,10 @@ _OPERATORS: dict[str, Callable[[_Run, int, Any], None]] = {
 
 
 def _entry(resources: pikepdf.Dictionary, kind: str, name: Any) -> Any:
-    named = resources.get(kind)
-    if not isinstance(named, pikepdf.Dictionary) or not isinstance(name, pikepdf.Name):
+    entries = resources.get(kind)
+    if not isinstance(entries, pikepdf.Dictionary) or not isinstance(name, pikepdf.Name):
         return pikepdf.Dictionary()
-    return named.get(name, pikepdf.Dictionary())
+    return entries.get(name, pikepdf.Dictionary())
 
 
 def _moved(matrix: Matrix, x: float, y: float) -> Matrix:

@@ -183,8 +183,8 @@ def _with_form(resources: pikepdf.Dictionary, form: pikepdf.Stream) -> tuple[pik
     """A copy of the resources that has the form, and its name there."""
     # Shallow copies, made by qpdf: names of resources need not be text.
     changed = copy.copy(resources)
-    named = resources.get("/XObject")
-    forms = copy.copy(named) if isinstance(named, pikepdf.Dictionary) else pikepdf.Dictionary()
+    xobjects = resources.get("/XObject")
+    forms = copy.copy(xobjects) if isinstance(xobjects, pikepdf.Dictionary) else pikepdf.Dictionary()
     name = next(f"/Untagged{number}" for number in range(len(forms) + 1) if f"/Untagged{number}" not in forms)
     forms[name] = form
     changed["/XObject"] = forms

@@ -58,7 +58,7 @@ class Boxes:
             self._by_left[round(box.left)].append(box)
             self._by_right[round(box.right)].append(box)
             self._by_bottom[round(box.bottom)].append(box)
-        self._combs = self._found_combs()
+        self._combs = self._find_combs()
         self._in_combs = {box for comb in self._combs for box in comb}
 
     def ticks(self) -> list[Rectangle]:
@@ -67,22 +67,22 @@ class Boxes:
 
     def fields(self, ticks: Sequence[Rectangle]) -> list[Candidate]:
         """The cells and frames to write in; a cell with ``ticks`` in it is none."""
-        taken = set(self.ticks()) | self._in_combs
+        unusable = set(self.ticks()) | self._in_combs
         middles = [((tick.left + tick.right) / 2, (tick.bottom + tick.top) / 2) for tick in ticks]
-        found = [self._comb(comb) for comb in self._combs]
+        fields = [self._comb(comb) for comb in self._combs]
         for box in self.cells:
-            if box in taken or box in self._dark or box.width < _NARROWEST or box.height < _LOWEST:
+            if box in unusable or box in self._dark or box.width < _NARROWEST or box.height < _LOWEST:
                 continue
             if any(box.left < x < box.right and box.bottom < y < box.top for x, y in middles):
                 continue
             field = self._field(box)
             if field is not None:
-                found.append(field)
-        return found
+                fields.append(field)
+        return fields
 
     def tinted(self, areas: Iterable[Rectangle]) -> list[Candidate]:
         """Light areas without text in them, as high as one line or a few."""
-        found = []
+        fields = []
         for box in areas:
             if not (box.width >= _NARROWEST and 11 <= box.height <= 90) or self._around.inside(box):
                 continue
@@ -91,8 +91,8 @@ class Boxes:
             label = self._around.left_of(box) or self._around.above(box, 8.0) or self._around.below(*_edge(box))
             field = with_label(label, self._language, _TINTED, what="tinted box", box=box)
             if field is not None:
-                found.append(field)
-        return found
+                fields.append(field)
+        return fields
 
     def free_of(self, rules: Iterable[Rule]) -> list[tuple[Rule, float]]:
         """The level rules without the stretches that border a cell, each with the length of the whole rule."""
@@ -116,19 +116,19 @@ class Boxes:
 
     def combs_on(self, rules: Iterable[Rule], upright: Sequence[Rule]) -> list[tuple[Candidate, Rule]]:
         """Combs that are open above: short upright rules on a level one, at even distances; each with its level rule."""
-        found = []
+        fields_with_rules = []
         by_place = sorted(upright, key=lambda rule: rule.at)
         places = [rule.at for rule in by_place]
         for rule in rules:
             within = by_place[bisect_left(places, rule.start - _SAME) : bisect_right(places, rule.end + _SAME)]
             teeth = [tooth for tooth in within if abs(tooth.start - rule.at) < _SAME and 3 <= tooth.length <= 22]
-            gaps = [other.at - one.at for one, other in pairwise(teeth)]
+            gaps = [next_tooth.at - tooth.at for tooth, next_tooth in pairwise(teeth)]
             if len(gaps) < _COMB or not 6 <= min(gaps) <= max(gaps) <= 1.3 * min(gaps) <= 40:
                 continue
             top = max(max(tooth.end for tooth in teeth), rule.at + 12)
             field = self._labelled_comb(Rectangle(teeth[0].at, rule.at, teeth[-1].at, top), len(gaps))
-            found.append((field, rule))
-        return found
+            fields_with_rules.append((field, rule))
+        return fields_with_rules
 
     def _field(self, box: Rectangle) -> Candidate | None:
         texts = self._texts[box]
@@ -149,7 +149,7 @@ class Boxes:
                 self._around.above(box, 14.0),
                 self._around.below(*_edge(box)),
             ]
-            label = next((one for one in outside if one is not None), None)
+            label = next((candidate for candidate in outside if candidate is not None), None)
             field = with_label(label, self._language, _FRAME, what="box", box=room)
         else:
             field = with_label(label, self._language, _IN_TABLE, what="empty cell", box=room)
@@ -179,11 +179,13 @@ class Boxes:
             return None
         first = texts[0]
         label = Label(first, "in", 0.0)
-        known = meaning(first.text, self._language).is_known and len(normalised(first.text).split()) <= MOST_WORDS
+        names_a_kind = (
+            meaning(first.text, self._language).is_known and len(normalised(first.text).split()) <= MOST_WORDS
+        )
         below = min(phrase.box.bottom for phrase in texts) - box.bottom
         right = max(phrase.box.right for phrase in texts)
         is_row = max(phrase.middle for phrase in texts) - min(phrase.middle for phrase in texts) < 3
-        confidence = _WITHIN + (0.12 if known else 0.0) + (0.06 if label.has_colon else 0.0)
+        confidence = _WITHIN + (0.12 if names_a_kind else 0.0) + (0.06 if label.has_colon else 0.0)
         name = name_of(label_text(label))
         if below >= _ROOM_BELOW and box.top - first.box.top < 0.5 * box.height:
             if self._is_filled_beside(box) or self._is_head(box):
@@ -191,7 +193,7 @@ class Boxes:
             room = Rectangle(box.left + 1, box.bottom + 0.5, box.right - 1, box.bottom + below)
             return Candidate(room, f"room under “{name}” in its cell", confidence, first.text)
         beside = box.right - right
-        is_labelled = known or label.has_colon
+        is_labelled = names_a_kind or label.has_colon
         if is_row and beside >= max(_ROOM_BESIDE, 0.35 * box.width) and is_labelled and not self._is_followed(box):
             room = Rectangle(right + 3, box.bottom + 0.5, box.right - 1, box.top - 0.5)
             return Candidate(room, f"room beside “{name}” in its cell", confidence - 0.06, first.text)
@@ -281,7 +283,7 @@ class Boxes:
             for other in self._near(box)
         )
 
-    def _found_combs(self) -> list[list[Rectangle]]:
+    def _find_combs(self) -> list[list[Rectangle]]:
         """Rows of four or more equal narrow cells."""
         combs: list[list[Rectangle]] = []
         seen: set[Rectangle] = set()

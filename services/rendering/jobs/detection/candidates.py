@@ -52,17 +52,17 @@ def with_label(
         return Candidate(box, f"{what} without a label", base[side])
     text = label_text(label)
     confidence = base[side]
-    known = meaning(text, language).is_known
+    names_a_kind = meaning(text, language).is_known
     words = len(normalised(text).split())
-    if known and words <= MOST_WORDS:
+    if names_a_kind and words <= MOST_WORDS:
         confidence += _KNOWN
-    if not known and "alone" in base and sum(letter.isalpha() for letter in text) < _LETTERS:
+    if not names_a_kind and "alone" in base and sum(letter.isalpha() for letter in text) < _LETTERS:
         confidence += _NUMBER
     if label.has_colon:
         confidence += _COLON
     elif words > MOST_WORDS:
         confidence += _SENTENCE
-    elif side == "above" and words <= _FEW and not known:
+    elif side == "above" and words <= _FEW and not names_a_kind:
         confidence += _SHORT
     return Candidate(box, f"{what} {side} “{name_of(text)}”", min(confidence, 0.98), text)
 

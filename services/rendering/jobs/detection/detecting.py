@@ -16,7 +16,7 @@ from services.rendering.jobs.detection.labels.labels import language_of
 from services.rendering.jobs.detection.page.page_marks import page_marks
 from services.rendering.jobs.detection.page.rulings import TooManyRules
 from services.rendering.jobs.detection.page_fields import PageFields
-from services.rendering.jobs.detection.proposals import proposals, without_taken
+from services.rendering.jobs.detection.proposals import proposals, without_occupied
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.pdfium_paths import TooManyObjects
 from services.rendering.jobs.pdf.pdfium_text import open_document
@@ -34,8 +34,8 @@ _LABELS = 400
 """By which the language of a document is guessed."""
 
 
-def detect(data: bytes, taken: Sequence[Area] = ()) -> tuple[list[DetectedField], list[Notice]]:
-    """The fields of a PDF, in the order of reading, without those in places that are ``taken``; and what could not be looked
+def detect(data: bytes, occupied: Sequence[Area] = ()) -> tuple[list[DetectedField], list[Notice]]:
+    """The fields of a PDF, in the order of reading, without those in places that are ``occupied``; and what could not be looked
     at. Raises Refused. Must run where memory and time are limited."""
     report: list[Notice] = []
     read: list[tuple[int, PageFields]] = []
@@ -60,24 +60,24 @@ def detect(data: bytes, taken: Sequence[Area] = ()) -> tuple[list[DetectedField]
     language = language_of([label for _, page in read for label in page.labels][:_LABELS])
     pages: list[tuple[int, PageFields, list[Candidate]]] = []
     left = MOST_OF_DOCUMENT
-    for number, fields in read:
+    for number, page_fields in read:
         if left <= 0:
             report.append(_stopped(number, read[-1][0]))
             break
         try:
-            places, count = fields.found(language)
+            places, count = page_fields.candidates(language)
         except TooManyRules:
             left -= MOST_OF_DOCUMENT // 10
             report.append(_too_full(number))
             continue
         left -= _COST * count
-        pages.append((number, fields, places))
-    found = without_taken(proposals(pages, language), taken)
-    if len(found) > MOST_FIELDS:
-        found = found[:MOST_FIELDS]
+        pages.append((number, page_fields, places))
+    fields = without_occupied(proposals(pages, language), occupied)
+    if len(fields) > MOST_FIELDS:
+        fields = fields[:MOST_FIELDS]
         message = f"More than {MOST_FIELDS:,} fields were detected; those after them are left out."
         report.append(Notice(code="detection_stopped", message=message))
-    return found, report
+    return fields, report
 
 
 def _too_full(page: int) -> Notice:

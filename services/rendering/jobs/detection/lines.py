@@ -35,14 +35,14 @@ def on_rules(
 ) -> list[Candidate]:
     """The fields on free-standing rules, each with the length of the rule that it is a part of; ``text_width`` is that of all
     text of the page."""
-    found = [
+    fields = [
         field
         for rule, length in rules
         if rule.length >= SHORTEST
         and not around.has_corner(rule)
         and (field := _on_rule(rule, around, language, is_wide=length > _WIDE * text_width)) is not None
     ]
-    return _stacked(found)
+    return _stacked(fields)
 
 
 def on_leaders(leaders: Iterable[Leader], around: Surroundings, language: str) -> list[Candidate]:
@@ -53,17 +53,17 @@ def on_leaders(leaders: Iterable[Leader], around: Surroundings, language: str) -
 def _on_rule(rule: Rule, around: Surroundings, language: str, *, is_wide: bool) -> Candidate | None:
     """``is_wide``: it goes, or is a part of a line that goes, from one side of the text to the other."""
     covering = around.on_line(*rule)
-    own: Label | None = None
+    label_on_line: Label | None = None
     start, end = rule.start, rule.end
     if covering:
         inside = sum(shared((phrase.box.left, phrase.box.right), (start, end)) for phrase in covering)
         if inside > _COVERED * rule.length:
             return None
-        own, start, end = _beside_text(covering, start, end)
+        label_on_line, start, end = _beside_text(covering, start, end)
         if end - start < max(SHORTEST, 0.4 * rule.length):
             return None
     place = Rectangle(start, rule.at, end, rule.at + _LINE)
-    label = own or around.left_of(place)
+    label = label_on_line or around.left_of(place)
     below = around.below(start, end, rule.at)
     if label is None or (below is not None and _says_more(below, label, language)):
         label = below or label
@@ -80,8 +80,8 @@ def _on_rule(rule: Rule, around: Surroundings, language: str, *, is_wide: bool) 
 
 
 def _doubt(label: Label, rule: Rule, room: float, language: str) -> float:
-    """How much less sure a line is: where the letters before it do not stand on it, where what they say tells nothing, where
-    nobody could write above it."""
+    """Return how much less sure a line is: where the letters before it do not stand on it, where what they say tells
+    nothing, where nobody could write above it."""
     if label.side != "after":
         return 0.25 if room < _LOWEST - 1 else 0.0
     if label.phrase.box.bottom - rule.at > _OFF_LINE:
@@ -147,9 +147,9 @@ def _of_height(field: Candidate, label: Label | None, around: Surroundings, lang
     is_signed = field.meaning(language).kind in ("signature", "initials") or (
         label is not None and label.side == "above" and party_of(label.text) is not None
     )
-    wished = _SIGNED if is_signed else _LINE
+    usual_height = _SIGNED if is_signed else _LINE
     left, bottom, right, _ = field.box
-    height = max(min(around.room_above(left, right, bottom, wished), wished), _LOWEST)
+    height = max(min(around.room_above(left, right, bottom, usual_height), usual_height), _LOWEST)
     return replace(field, box=Rectangle(left, bottom, right, bottom + height))
 
 
@@ -164,18 +164,18 @@ def _as_signed(field: Candidate, label: Label | None) -> Candidate:
 
 def _stacked(fields: Sequence[Candidate]) -> list[Candidate]:
     """Lines of one length below each other are one field with several lines, when the first alone has a label."""
-    found: list[Candidate] = []
-    for field in sorted(fields, key=lambda one: (-one.box.bottom, one.box.left)):
-        above = next((one for one in reversed(found[-8:]) if _continues(one, field)), None)
+    stacked: list[Candidate] = []
+    for field in sorted(fields, key=lambda line: (-line.box.bottom, line.box.left)):
+        above = next((earlier for earlier in reversed(stacked[-8:]) if _continues(earlier, field)), None)
         if above is None:
-            found.append(field)
+            stacked.append(field)
             continue
-        place = found.index(above)
+        place = stacked.index(above)
         box = Rectangle(above.box.left, field.box.bottom, above.box.right, above.box.top)
-        found[place] = replace(
+        stacked[place] = replace(
             above, box=box, lines=above.lines + 1, confidence=max(above.confidence, min(field.confidence, 0.6))
         )
-    return found
+    return stacked
 
 
 def _continues(above: Candidate, field: Candidate) -> bool:

@@ -47,7 +47,7 @@ class PageFields:
         """The short phrases of the page."""
         return [phrase.text for phrase in self.text.phrases if len(normalised(phrase.text).split()) <= MOST_WORDS]
 
-    def found(self, language: str) -> tuple[list[Candidate], int]:
+    def candidates(self, language: str) -> tuple[list[Candidate], int]:
         """The places to fill in, without those that lie on others, from top to bottom and from left to right; and how many
         places were looked at. Raises rulings.TooManyRules."""
         marks, text = self.marks, self.text
@@ -65,7 +65,7 @@ class PageFields:
         places = len(to_tick) + len(free) + len(text.leaders)
         if places > MOST_PLACES:
             raise TooManyRules
-        found = [
+        fields = [
             *ticks.on_boxes(to_tick, around),
             *(field for field, _ in combs),
             *boxes.fields([box for box, _ in to_tick]),
@@ -78,27 +78,27 @@ class PageFields:
                 language,
             ),
         ]
-        on_page = [field for field in found if _is_on_page(field.box, marks)]
+        on_page = [field for field in fields if _is_on_page(field.box, marks)]
         offices = [phrase for phrase in text.phrases if is_for_office(phrase.text)]
         return _apart([_for_office(field, offices) for field in on_page]), places + len(boxes.cells)
 
 
 def _apart(fields: Iterable[Candidate]) -> list[Candidate]:
     """Without those below the least confidence, and of those that lie on each other the surest."""
-    kept: list[Candidate] = []
+    surest: list[Candidate] = []
     by_height: dict[int, list[Rectangle]] = defaultdict(list)
     by_confidence = sorted(
-        fields, key=lambda one: (-round(one.confidence, 3), -one.box.top, one.box.left, area_of(one.box))
+        fields, key=lambda field: (-round(field.confidence, 3), -field.box.top, field.box.left, area_of(field.box))
     )
     for field in by_confidence:
         if field.confidence < LEAST:
             continue
         heights = range(int(field.box.bottom // _BAND), int(field.box.top // _BAND) + 1)
         if all(_lies_beside(field.box, other) for height in heights for other in by_height[height]):
-            kept.append(field)
+            surest.append(field)
             for height in heights:
                 by_height[height].append(field.box)
-    return sorted(kept, key=lambda one: (-round(one.box.top), one.box.left))
+    return sorted(surest, key=lambda field: (-round(field.box.top), field.box.left))
 
 
 def _lies_beside(box: Rectangle, other: Rectangle) -> bool:
@@ -123,7 +123,7 @@ def _for_office(field: Candidate, offices: Sequence[Phrase]) -> Candidate:
 
 
 def _width(phrases: Sequence[Phrase], page: float) -> float:
-    """How wide the text of a page is, where there is enough of it to tell."""
+    """Return how wide the text of a page is, where there is enough of it to tell."""
     lefts, rights = [phrase.box.left for phrase in phrases], [phrase.box.right for phrase in phrases]
     return max(max(rights, default=0.0) - min(lefts, default=0.0), _TEXT * page)
 

@@ -25,7 +25,7 @@ _ABOVE, _BELOW = 190.0, 40.0
 
 
 @dataclass(frozen=True)
-class Found:
+class CandidateOnPage:
     """A place on a page (from 1) with its meaning."""
 
     page: int
@@ -35,56 +35,58 @@ class Found:
 
 def proposals(pages: Sequence[tuple[int, PageFields, Sequence[Candidate]]], language: str) -> list[DetectedField]:
     """The fields in the order of reading; ``pages`` are those that were read, by number."""
-    found = [
-        Found(number, place, "checkbox" if place.is_tick else place.meaning(language).kind)
+    candidates = [
+        CandidateOnPage(number, place, "checkbox" if place.is_tick else place.meaning(language).kind)
         for number, _, places in pages
         for place in places
     ]
     marks = {number: page.marks for number, page, _ in pages}
-    found = _without_repeated(found, marks)
-    roles = _roles(found, {number: page for number, page, _ in pages})
-    return [_field(one, role, marks[one.page]) for one, role in zip(found, roles, strict=True)]
+    candidates = _without_repeated(candidates, marks)
+    roles = _roles(candidates, {number: page for number, page, _ in pages})
+    return [_field(candidate, role, marks[candidate.page]) for candidate, role in zip(candidates, roles, strict=True)]
 
 
-def _field(found: Found, role: str | None, marks: PageMarks) -> DetectedField:
-    place = found.place
-    kind = FieldType.CHECKBOX if place.is_tick else FieldType.CELLS if place.cells else type_of(found.kind)
+def _field(candidate: CandidateOnPage, role: str | None, marks: PageMarks) -> DetectedField:
+    place = candidate.place
+    kind = FieldType.CHECKBOX if place.is_tick else FieldType.CELLS if place.cells else type_of(candidate.kind)
     box = place.box
     area = Area(
         x=round(max(box.left, 0.0) / marks.width, 6),
         y=round(1 - min(box.top, marks.height) / marks.height, 6),
         w=round((min(box.right, marks.width) - max(box.left, 0.0)) / marks.width, 6),
         h=round((min(box.top, marks.height) - max(box.bottom, 0.0)) / marks.height, 6),
-        page=found.page,
+        page=candidate.page,
         cell_w=round(box.width / place.cells / marks.width, 6) if place.cells else None,
     )
     return DetectedField(
         name=name_of(place.label),
         type=kind,
         role=role,
-        required=found.kind in _SIGNED or (place.label.rstrip().endswith("*") and not place.is_tick),
-        validation={"pattern": EMAIL_PATTERN} if found.kind == "email" and not place.cells else {},
+        required=candidate.kind in _SIGNED or (place.label.rstrip().endswith("*") and not place.is_tick),
+        validation={"pattern": EMAIL_PATTERN} if candidate.kind == "email" and not place.cells else {},
         areas=[area],
         reason=place.reason,
         confidence=round(min(max(place.confidence, 0.0), 1.0), 2),
     )
 
 
-def _without_repeated(found: Sequence[Found], marks: dict[int, PageMarks]) -> list[Found]:
+def _without_repeated(candidates: Sequence[CandidateOnPage], marks: dict[int, PageMarks]) -> list[CandidateOnPage]:
     """Without what is in head or foot of most pages, unless it is signed there: initials of each page are wanted."""
     if len(marks) < _FEWEST_PAGES:
-        return list(found)
-    places = Counter(place for one in found for place in {_place(one)})
+        return list(candidates)
+    places = Counter(place for candidate in candidates for place in {_place(candidate)})
     least = max(_FEWEST_PAGES, _MOST_REPEATED * len(marks))
     return [
-        one
-        for one in found
-        if one.kind in _SIGNED or places[_place(one)] < least or not _is_in_margin(one.place.box, marks[one.page])
+        candidate
+        for candidate in candidates
+        if candidate.kind in _SIGNED
+        or places[_place(candidate)] < least
+        or not _is_in_margin(candidate.place.box, marks[candidate.page])
     ]
 
 
-def _place(found: Found) -> tuple[int, int, int]:
-    box = found.place.box
+def _place(candidate: CandidateOnPage) -> tuple[int, int, int]:
+    box = candidate.place.box
     return round(box.left / 3), round(box.bottom / 3), round(box.width / 3)
 
 
@@ -92,21 +94,21 @@ def _is_in_margin(box: Rectangle, marks: PageMarks) -> bool:
     return box.top > (1 - _MARGIN) * marks.height or box.bottom < _MARGIN * marks.height
 
 
-def _roles(found: Sequence[Found], pages: dict[int, PageFields]) -> list[str | None]:
-    """Who fills in each place: by the party that its label names, or that is named below or above it in its column; for
-    signatures side by side of nobody's, by the column."""
-    named = {number: _named(page.text.phrases) for number, page in pages.items()}
-    parties = [_party(one, named[one.page]) for one in found]
+def _roles(candidates: Sequence[CandidateOnPage], pages: dict[int, PageFields]) -> list[str | None]:
+    """Return who fills in each place: by the party that its label names, or that is named below or above it in its column;
+    for signatures side by side of nobody's, by the column."""
+    party_phrases_by_page = {number: _phrases_with_parties(page.text.phrases) for number, page in pages.items()}
+    parties = [_party(candidate, party_phrases_by_page[candidate.page]) for candidate in candidates]
     written: dict[str, set[str]] = defaultdict(set)
     for party in parties:
         if party is not None:
             written[party.key].add(party.name)
     names = {key: min(spellings, key=lambda name: (len(name), name)) for key, spellings in written.items()}
     roles = [party and names[party.key] for party in parties]
-    return roles if any(roles) else _by_column(found)
+    return roles if any(roles) else _by_column(candidates)
 
 
-def _named(phrases: Iterable[Phrase]) -> list[tuple[Phrase, PartyName]]:
+def _phrases_with_parties(phrases: Iterable[Phrase]) -> list[tuple[Phrase, PartyName]]:
     """The short phrases that name a party."""
     return [
         (phrase, party)
@@ -115,42 +117,48 @@ def _named(phrases: Iterable[Phrase]) -> list[tuple[Phrase, PartyName]]:
     ]
 
 
-def _party(found: Found, named: Sequence[tuple[Phrase, PartyName]]) -> PartyName | None:
-    if found.place.label and len(normalised(found.place.label).split()) <= MOST_WORDS:
-        own = party_of(found.place.label)
-        if own is not None:
-            return own
-    if found.place.is_tick:
+def _party(candidate: CandidateOnPage, party_phrases: Sequence[tuple[Phrase, PartyName]]) -> PartyName | None:
+    if candidate.place.label and len(normalised(candidate.place.label).split()) <= MOST_WORDS:
+        party_of_label = party_of(candidate.place.label)
+        if party_of_label is not None:
+            return party_of_label
+    if candidate.place.is_tick:
         return None
-    box = found.place.box
+    box = candidate.place.box
     near = []
-    for phrase, party in named:
+    for phrase, party in party_phrases:
         common = shared((phrase.box.left - 4, phrase.box.right + 4), (box.left, box.right))
         if common <= 0:
             continue
         above, below = phrase.box.bottom - box.top, box.bottom - phrase.box.top
         if -2 <= above <= _ABOVE:
             near.append((above + _BELOW, party))
-        elif found.kind in _SIGNED and -4 <= below <= _BELOW:
+        elif candidate.kind in _SIGNED and -4 <= below <= _BELOW:
             near.append((below, party))
-    return min(near, key=lambda one: one[0])[1] if near else None
+    return min(near, key=lambda distance_and_party: distance_and_party[0])[1] if near else None
 
 
-def _by_column(found: Sequence[Found]) -> list[str | None]:
+def _by_column(candidates: Sequence[CandidateOnPage]) -> list[str | None]:
     """Two signatures side by side are of two parties: so is what is above and below them in their columns."""
-    roles: list[str | None] = [None] * len(found)
-    signed = [number for number, one in enumerate(found) if one.kind == "signature"]
+    roles: list[str | None] = [None] * len(candidates)
+    signed = [number for number, candidate in enumerate(candidates) if candidate.kind == "signature"]
     for left in signed:
         for right in signed:
-            one, other = found[left], found[right]
-            if one.page != other.page or other.place.box.left < one.place.box.right:
+            left_candidate, right_candidate = candidates[left], candidates[right]
+            if (
+                left_candidate.page != right_candidate.page
+                or right_candidate.place.box.left < left_candidate.place.box.right
+            ):
                 continue
-            if shared(_height(one), _height(other)) <= 0:
+            if shared(_height(left_candidate), _height(right_candidate)) <= 0:
                 continue
             roles[left], roles[right] = "First Party", "Second Party"
-            middle = (one.place.box.right + other.place.box.left) / 2
-            for number, near in enumerate(found):
-                if near.page == one.page and abs(near.place.box.bottom - one.place.box.bottom) < _ABOVE / 2:
+            middle = (left_candidate.place.box.right + right_candidate.place.box.left) / 2
+            for number, near in enumerate(candidates):
+                if (
+                    near.page == left_candidate.page
+                    and abs(near.place.box.bottom - left_candidate.place.box.bottom) < _ABOVE / 2
+                ):
                     if near.place.box.left >= middle - 4:
                         roles[number] = "Second Party"
                     elif near.place.box.right <= middle + 4:
@@ -158,21 +166,21 @@ def _by_column(found: Sequence[Found]) -> list[str | None]:
     return roles
 
 
-def _height(found: Found) -> tuple[float, float]:
-    return found.place.box.bottom, found.place.box.top
+def _height(candidate: CandidateOnPage) -> tuple[float, float]:
+    return candidate.place.box.bottom, candidate.place.box.top
 
 
-def without_taken(fields: Iterable[DetectedField], taken: Sequence[Area]) -> list[DetectedField]:
+def without_occupied(fields: Iterable[DetectedField], occupied: Sequence[Area]) -> list[DetectedField]:
     """Without those whose place another field has already."""
     boxes: dict[int, list[Rectangle]] = defaultdict(list)
-    for area in taken:
+    for area in occupied:
         boxes[area.page].append(_rectangle(area))
     return [field for field in fields if all(_is_free(area, boxes[area.page]) for area in field.areas)]
 
 
-def _is_free(area: Area, taken: Sequence[Rectangle]) -> bool:
+def _is_free(area: Area, occupied: Sequence[Rectangle]) -> bool:
     box = _rectangle(area)
-    return all(overlap(box, other) <= 0.1 * min(area_of(box), area_of(other)) for other in taken)
+    return all(overlap(box, other) <= 0.1 * min(area_of(box), area_of(other)) for other in occupied)
 
 
 def _rectangle(area: Area) -> Rectangle:

@@ -58,49 +58,49 @@ class Surroundings:
 
     def inside(self, box: Rectangle) -> list[Phrase]:
         """The phrases whose middle is in the box, from top to bottom and left to right."""
-        found = [
+        phrases = [
             phrase
             for phrase in self.between(box.bottom, box.top)
             if box.bottom < phrase.middle < box.top and box.left < (phrase.box.left + phrase.box.right) / 2 < box.right
         ]
-        return sorted(found, key=lambda phrase: (-round(phrase.middle), phrase.box.left))
+        return sorted(phrases, key=lambda phrase: (-round(phrase.middle), phrase.box.left))
 
     def on_line(self, start: float, end: float, at: float) -> list[Phrase]:
         """The phrases that stand on a line, or through which it goes, from left to right."""
-        found = [
+        phrases = [
             phrase
             for phrase in self.between(at + 1, at + 7)
             if shared((phrase.box.left, phrase.box.right), (start, end)) > 1
         ]
-        return sorted(found, key=lambda phrase: phrase.box.left)
+        return sorted(phrases, key=lambda phrase: phrase.box.left)
 
     def left_of(self, box: Rectangle) -> Label | None:
         """The phrase on the same row that ends before the box."""
-        found = [
+        labels = [
             Label(phrase, "after", max(box.left - phrase.box.right, 0.0))
             for phrase in self.between(box.bottom - 4, box.top)
             if phrase.box.right <= box.left + 3 and _is_beside(phrase.box, box)
         ]
-        label = min(found, key=lambda one: (one.gap, -one.phrase.middle), default=None)
+        label = min(labels, key=lambda candidate: (candidate.gap, -candidate.phrase.middle), default=None)
         if label is None or label.gap > (_REACH_OF_COLON if label.has_colon else _REACH):
             return None
         return None if self._is_parted(label.phrase.box.right, box.left, box, label.phrase.box) else label
 
     def right_of(self, box: Rectangle, reach: float = _TICK_REACH) -> Label | None:
         """The phrase on the same row that begins behind the box."""
-        found = [
+        labels = [
             Label(phrase, "before", max(phrase.box.left - box.right, 0.0))
             for phrase in self.between(box.bottom, box.top)
             if phrase.box.left >= box.right - 1.5 and _is_beside(phrase.box, box)
         ]
-        label = min(found, key=lambda one: (one.gap, -one.phrase.middle), default=None)
+        label = min(labels, key=lambda candidate: (candidate.gap, -candidate.phrase.middle), default=None)
         if label is None or label.gap > reach:
             return None
         return None if self._is_parted(box.right, label.phrase.box.left, box, label.phrase.box) else label
 
     def below(self, start: float, end: float, at: float) -> Label | None:
         """The phrase that begins shortly under a line and is not much longer: its caption."""
-        found = [
+        labels = [
             Label(phrase, "above", at - phrase.box.top)
             for phrase in self.between(at - _CAPTION - 12, at)
             if -3.5 <= at - phrase.box.top <= _CAPTION
@@ -110,14 +110,14 @@ class Surroundings:
             and phrase.box.left < end - 4
             and phrase.box.right <= end + 30
         ]
-        label = min(found, key=lambda one: (round(one.gap), one.phrase.box.left), default=None)
+        label = min(labels, key=lambda candidate: (round(candidate.gap), candidate.phrase.box.left), default=None)
         if label is None or self._is_crossed(label.phrase.box, label.phrase.box.top, at - 2):
             return None
         return label
 
     def above(self, box: Rectangle, reach: float = _HEADING) -> Label | None:
         """The phrase that ends shortly above the box and begins where it does."""
-        found = [
+        labels = [
             Label(phrase, "below", phrase.box.bottom - box.top)
             for phrase in self.between(box.top - 3, box.top + reach)
             if -3 <= phrase.box.bottom - box.top <= reach
@@ -127,13 +127,17 @@ class Surroundings:
                 or shared((phrase.box.left, phrase.box.right), (box.left, box.right)) > 0.6 * phrase.box.width
             )
         ]
-        label = min(found, key=lambda one: (round(one.gap), abs(one.phrase.box.left - box.left)), default=None)
+        label = min(
+            labels,
+            key=lambda candidate: (round(candidate.gap), abs(candidate.phrase.box.left - box.left)),
+            default=None,
+        )
         if label is None or self._is_crossed(label.phrase.box, box.top + 2, label.phrase.box.bottom):
             return None
         return label
 
     def room_above(self, start: float, end: float, at: float, most: float) -> float:
-        """How high the blank is above a line."""
+        """Return how high the blank is above a line."""
         bottoms = [
             phrase.box.bottom - at
             for phrase in self.between(at + 2, at + most)
@@ -157,7 +161,7 @@ class Surroundings:
 
     def left_words(self, box: Rectangle, reach: float = 330.0) -> Phrase | None:
         """The nearest phrase with a word in it on the same row to the left, whatever is between."""
-        found = [
+        phrases = [
             phrase
             for phrase in self.between(box.bottom, box.top)
             if phrase.box.right <= box.left + 1
@@ -165,7 +169,7 @@ class Surroundings:
             and _is_beside(phrase.box, box)
             and sum(letter.isalpha() for letter in phrase.text) >= 3
         ]
-        return max(found, key=lambda phrase: phrase.box.right, default=None)
+        return max(phrases, key=lambda phrase: phrase.box.right, default=None)
 
     def _is_parted(self, left: float, right: float, box: Rectangle, label: Rectangle) -> bool:
         """Return whether an upright rule stands between."""

@@ -76,20 +76,20 @@ def matched(tokens: Sequence[Any]) -> list[Block]:
     blocks: list[Block] = []
     open_: list[tuple[Any, Any | None]] = []
     for token in tokens:
-        meant = placeholder(token)
-        if meant.kind in (IF, FOR):
+        parsed = placeholder(token)
+        if parsed.kind in (IF, FOR):
             open_.append((token, None))
-        elif meant.kind == ELSE:
+        elif parsed.kind == ELSE:
             if not open_ or placeholder(open_[-1][0]).kind != IF or open_[-1][1] is not None:
-                raise Refused(f"{meant.text} in the DOCX belongs to no [[if:...]]")
+                raise Refused(f"{parsed.text} in the DOCX belongs to no [[if:...]]")
             open_[-1] = (open_[-1][0], token)
-        elif meant.kind == END:
+        elif parsed.kind == END:
             if not open_:
-                raise Refused(f"{meant.text} in the DOCX closes nothing")
+                raise Refused(f"{parsed.text} in the DOCX closes nothing")
             start, otherwise = open_.pop()
             opened = placeholder(start)
-            if meant.name and meant.name != opened.name:
-                raise Refused(f"{opened.text} in the DOCX is closed by {meant.text}")
+            if parsed.name and parsed.name != opened.name:
+                raise Refused(f"{opened.text} in the DOCX is closed by {parsed.text}")
             if not open_:
                 blocks.append(Block(start, otherwise, token))
     if open_:

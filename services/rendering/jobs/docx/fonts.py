@@ -38,7 +38,7 @@ _STYLES = (f"{W}pStyle", f"{W}rStyle", f"{W}tblStyle", f"{W}basedOn")
 _SUBSET = re.compile(r"^/?[A-Z]{6}\+")
 
 
-def asked_fonts(package: Package, stories: Sequence[Any]) -> list[str]:
+def requested_fonts(package: Package, stories: Sequence[Any]) -> list[str]:
     """Names of the fonts that the text may be set in: those of runs, of styles that are used, of the theme."""
     text = "".join(element.text or "" for root in stories for element in root.iter(TEXT))
     kinds = ["ascii", "hAnsi"]
@@ -83,11 +83,11 @@ def font_notices(pdf: pikepdf.Pdf, requested: Sequence[str], *, document: str) -
         )
         yield Notice(code="fonts_substituted", message=message, document=document)
     expected = {_BULLETS, *(_plain(name) for name in [*requested, *(instead for _, instead in as_wide)])}
-    others = sorted(name for name in used if not any(_plain(name).startswith(prefix) for prefix in expected))
+    replacements = sorted(name for name in used if not any(_plain(name).startswith(prefix) for prefix in expected))
     unknown = [name for name in missing if name not in AS_WIDE and not name.startswith(_INSTALLED)]
-    if others and unknown:
+    if replacements and unknown:
         message = (
-            f"Fonts that are not here: {_listed(unknown)}. Their text is set in others ({_listed(others)}), and lines and"
+            f"Fonts that are not here: {_listed(unknown)}. Their text is set in others ({_listed(replacements)}), and lines and"
             " pages may end elsewhere than in Word. Embed the fonts in the document, or use others."
         )
         yield Notice(code="fonts_replaced", message=message, document=document)

@@ -270,7 +270,7 @@ class _Check:
         for relationship in list(relationships):
             if _kind(relationship) == "aFChunk":
                 self.chunks[source, relationship.get("Id", "")] = self._chunk(source, relationship)
-            target = self._kept(source, relationship)
+            target = self._kept_target(source, relationship)
             if target is None:
                 relationships.remove(relationship)
             elif target:
@@ -286,7 +286,7 @@ class _Check:
         self._checked[_relationships_of(source)] = etree.tostring(relationships)
         return targets
 
-    def _kept(self, source: str, relationship: Any) -> str | None:
+    def _kept_target(self, source: str, relationship: Any) -> str | None:
         """The part that it leads to, empty for a link to the web, None when it goes."""
         kind = _kind(relationship)
         external = relationship.get("TargetMode", "").lower() == "external"

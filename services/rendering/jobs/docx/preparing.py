@@ -9,7 +9,7 @@ from lxml import etree
 from contracts.types import Notice
 from services.rendering.jobs.docx import variables as docx_variables
 from services.rendering.jobs.docx.cleaning import clean
-from services.rendering.jobs.docx.fonts import asked_fonts
+from services.rendering.jobs.docx.fonts import requested_fonts
 from services.rendering.jobs.docx.formatting import docx_tags
 from services.rendering.jobs.docx.package import open_package
 from services.rendering.jobs.docx.tokens import isolate
@@ -57,4 +57,4 @@ def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_b
         )
         for text in list(dict.fromkeys(odd))[:LONGEST_REPORT]
     ]
-    return ReadyDocx(package.save(), schema, docx_tags(package, roots), asked_fonts(package, roots), report)
+    return ReadyDocx(package.save(), schema, docx_tags(package, roots), requested_fonts(package, roots), report)

@@ -89,14 +89,14 @@ def _isolate_in(paragraph: Any) -> list[str]:
     tags = _tag_spans(text)
     odd = []
     for match in reversed(list(_PLACEHOLDER.finditer(text))):
-        meant = read(match[1], match[0])
-        if meant is None:
+        parsed = read(match[1], match[0])
+        if parsed is None:
             odd.append(match[0])
         else:
             in_tag = any(start < match.start() and match.end() < end for start, end in tags)
             if in_tag and _ATTRIBUTE.search(text, 0, match.start()):
                 continue  # it names a field, no variable
-            _replace(paragraph, match.start(), match.end(), meant, in_tag=in_tag)
+            _replace(paragraph, match.start(), match.end(), parsed, in_tag=in_tag)
     return odd
 
 
@@ -112,7 +112,7 @@ def _tag_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _replace(paragraph: Any, start: int, end: int, meant: Placeholder, *, in_tag: bool) -> None:
+def _replace(paragraph: Any, start: int, end: int, parsed: Placeholder, *, in_tag: bool) -> None:
     """Take the characters away and put the token before what follows them."""
     position, first = 0, None
     for element, piece in list(own_texts(paragraph)):
@@ -122,7 +122,7 @@ def _replace(paragraph: Any, start: int, end: int, meant: Placeholder, *, in_tag
             continue
         if first is None:
             first = split_run(element, left)
-            run = new_run(first, meant, in_tag=in_tag)
+            run = new_run(first, parsed, in_tag=in_tag)
             first.addprevious(run)
             element = first.find(TEXT)
             right, left = right - left, 0
@@ -131,9 +131,9 @@ def _replace(paragraph: Any, start: int, end: int, meant: Placeholder, *, in_tag
         drop_if_empty(first)
 
 
-def new_run(model: Any, meant: Placeholder, *, in_tag: bool) -> Any:
+def new_run(model: Any, parsed: Placeholder, *, in_tag: bool) -> Any:
     run = bare_run(model)
-    token = run.makeelement(TOKEN, {"kind": meant.kind, "name": meant.name, "text": meant.text})
+    token = run.makeelement(TOKEN, {"kind": parsed.kind, "name": parsed.name, "text": parsed.text})
     if in_tag:
         token.set("in-tag", "1")
     run.append(token)

@@ -43,17 +43,17 @@ def _collect(tokens: Sequence[Any], variables: Wanted) -> None:
     loops = Loops()
     blocks: list[bool] = []
     for token in tokens:
-        meant = placeholder(token)
-        if meant.kind == VARIABLE:
-            loops.want(variables, meant.name, "string")
-        elif meant.kind == IF:
-            loops.want(variables, meant.name, "boolean")
+        parsed = placeholder(token)
+        if parsed.kind == VARIABLE:
+            loops.want(variables, parsed.name, "string")
+        elif parsed.kind == IF:
+            loops.want(variables, parsed.name, "boolean")
             blocks.append(False)
-        elif meant.kind == FOR:
-            inner = loops.want(variables, meant.name, "array")
-            loops.open.append((loop_names(meant.name), inner or Wanted("array")))
+        elif parsed.kind == FOR:
+            inner = loops.want(variables, parsed.name, "array")
+            loops.open.append((loop_names(parsed.name), inner or Wanted("array")))
             blocks.append(True)
-        elif meant.kind == END and blocks.pop():
+        elif parsed.kind == END and blocks.pop():
             loops.open.pop()
 
 
@@ -65,9 +65,9 @@ def fill(stories: Sequence[Any], variables: Mapping[str, Any]) -> None:
         filling.expand(root, scope)
         mend(root)
     if filling.missing:
-        several = len(filling.missing) > 1
+        are_several = len(filling.missing) > 1
         message = f"variables lacks {dotted(iter(filling.missing))}, which the DOCX uses"
-        raise Refused(message + (" (null leaves a place empty)" if several else ""), field="variables")
+        raise Refused(message + (" (null leaves a place empty)" if are_several else ""), field="variables")
 
 
 def restore(stories: Sequence[Any]) -> None:
@@ -120,17 +120,17 @@ class _Filling:
         sections_found.replace(result)
 
     def _put(self, token: Any, scope: Scope) -> None:
-        meant = placeholder(token)
+        parsed = placeholder(token)
         run = token.getparent()
-        value = scope.find(meant.name)
+        value = scope.find(parsed.name)
         if value is MISSING:
-            self.missing[meant.name] = None
+            self.missing[parsed.name] = None
             value = None
         if isinstance(value, list | Mapping):
             kind = "a list: use [[for:...]]" if isinstance(value, list) else "an object: name one of its properties"
-            raise Refused(f"{meant.text} in the DOCX stands for {kind}", field="variables")
+            raise Refused(f"{parsed.text} in the DOCX stands for {kind}", field="variables")
         words = as_text(value)
-        if meant.in_tag:
+        if parsed.in_tag:
             _put_text(run, _TAG_SYNTAX.sub(" ", words).strip())
         elif isinstance(value, str) and is_html(words):
             self._count(HtmlValue(words, run).insert())

@@ -280,8 +280,8 @@ def _own_resources(page: pikepdf.Page) -> pikepdf.Dictionary:
     objects = resources.get("/XObject")
     resources.XObject = copied(objects) if isinstance(objects, pikepdf.Dictionary) else Dictionary()
     page.obj.Resources = resources
-    own: Dictionary = page.obj.Resources
-    return own
+    dictionary: Dictionary = page.obj.Resources
+    return dictionary
 
 
 def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tagging | None) -> None:

@@ -275,8 +275,8 @@ class _Widget:
             bottom = height - border - (index + 1) * line
             if option in chosen:
                 canvas.fill(Rectangle(border, bottom, width - border, bottom + line), _CHOSEN)
-            named = legible(self._option(option))
-            placed = layout(named, replace(style, wrap=False, valign="center"), max(width - 2 * border - 4, 1), line)
+            label = legible(self._option(option))
+            placed = layout(label, replace(style, wrap=False, valign="center"), max(width - 2 * border - 4, 1), line)
             canvas.text(placed, border + 2, bottom)
         return True
 

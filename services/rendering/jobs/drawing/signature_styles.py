@@ -32,12 +32,12 @@ def hands_for(text: str) -> list[Hand]:
     """Return how the signature is written in each style: in the first of the style's fonts that has all of its letters and that
     no style before is written in, else in the font of the first style, in another form."""
     usual = hand_for(text)
-    taken = {usual.name if usual else ""}
+    fonts_in_use = {usual.name if usual else ""}
     hands = []
     for names, otherwise in _STYLES:
-        own = next((name for name in names if name not in taken and _has_all(name, text)), None)
-        taken.add(own or "")
-        hands.append(Hand(own) if own else otherwise)
+        font = next((name for name in names if name not in fonts_in_use and _has_all(name, text)), None)
+        fonts_in_use.add(font or "")
+        hands.append(Hand(font) if font else otherwise)
     return hands
 
 

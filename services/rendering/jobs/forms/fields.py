@@ -153,15 +153,15 @@ class _ImportReport:
         return notices
 
     def _notice(self, code: str, places: list[tuple[str, int]]) -> Notice:
-        one, several = _LEFT[code]
+        of_one_field, of_several_fields = _LEFT[code]
         pages = {page for _, page in places}
         names = [f"“{clean(name, 60)}”" for name, _ in places[:_MOST_NAMED]]
         if len(places) > _MOST_NAMED:
             names.append(f"{len(places) - _MOST_NAMED:,} more")
         if len(names) == 1:
-            message = f"The form field {names[0]} {one}."
+            message = f"The form field {names[0]} {of_one_field}."
         else:
-            message = f"The form fields {', '.join(names[:-1])} and {names[-1]} {several}."
+            message = f"The form fields {', '.join(names[:-1])} and {names[-1]} {of_several_fields}."
         page = pages.pop() if len(pages) == 1 else None
         return Notice(code=code, message=message, document=self._document, page=page)
 
@@ -170,9 +170,9 @@ def _by_field(widgets: Iterator[Widget]) -> list[list[Widget]]:
     """Widgets of one field together. Two fields with the same full name are the same one (12.7.4.2), unless one of them is
     of another type."""
     groups: dict[Any, list[Widget]] = {}
-    named: dict[tuple[str, str], Any] = {}
+    key_by_name: dict[tuple[str, str], Any] = {}
     for widget in widgets:
-        key = named.setdefault((widget.name, widget.kind), widget.key) if widget.name else widget.key
+        key = key_by_name.setdefault((widget.name, widget.kind), widget.key) if widget.name else widget.key
         groups.setdefault(key, []).append(widget)
     return list(groups.values())
 

@@ -76,8 +76,8 @@ def removed(data: bytes, remaining: Iterable[SignatureField]) -> Iterator[tuple[
     A signature says itself where the version ends that it was made for, and an update leaves those bytes where they are.
     """
     ranges = {entry.byte_range for entry in remaining}
-    named = {tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)}
-    for end in sorted({sum(numbers[-2:]) for numbers in named - ranges}):
+    ranges_in_file = {tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)}
+    for end in sorted({sum(numbers[-2:]) for numbers in ranges_in_file - ranges}):
         if end >= len(data) or b"%%EOF" not in data[max(0, end - _LARGEST_TAIL - 5) : end]:
             continue
         earlier = data[:end]

@@ -65,12 +65,12 @@ def _inherited_resources(page: pikepdf.Dictionary) -> Any:
 
 
 def _forms_in(resources: Any) -> dict[str, pikepdf.Stream]:
-    named = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
-    if not isinstance(named, pikepdf.Dictionary):
+    xobjects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
+    if not isinstance(xobjects, pikepdf.Dictionary):
         return {}
     return {
         name: item
-        for name, item in named.items()
+        for name, item in xobjects.items()
         if isinstance(item, pikepdf.Stream) and item.get("/Subtype") == "/Form"
     }
 

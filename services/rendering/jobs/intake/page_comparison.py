@@ -86,18 +86,19 @@ def _difference(before: pdfium.PdfPage, after: pdfium.PdfPage, left_out: LeftOut
     suspected: Image.Image | None = None
     for scale, most, compare in (_SMALL, _SHARP):
         scale = min(scale, most / max(width, height))
-        one, other = (_picture(page, scale) for page in (before, after))
-        part: Box | None = (0, 0, *one.size)
+        before_picture, after_picture = (_picture(page, scale) for page in (before, after))
+        part: Box | None = (0, 0, *before_picture.size)
         if suspected is not None:
-            part = suspected.filter(_NEAR).resize(one.size, _NEAREST).getbbox()
-        differing = Image.new("L", one.size)
-        differing.paste(compare(one.crop(part), other.crop(part)), part)
-        gray, other_gray = one.convert("L"), other.convert("L")
+            part = suspected.filter(_NEAR).resize(before_picture.size, _NEAREST).getbbox()
+        differing = Image.new("L", before_picture.size)
+        differing.paste(compare(before_picture.crop(part), after_picture.crop(part)), part)
+        before_gray, after_gray = before_picture.convert("L"), after_picture.convert("L")
         for lost, box in sorted(
-            (_is_lost(gray, other_gray, box), box) for box in _boxes(left_out.redrawn, one.size, scale)
+            (_is_lost(before_gray, after_gray, box), box)
+            for box in _boxes(left_out.redrawn, before_picture.size, scale)
         ):
             differing.paste(255 if lost else 0, box)
-        for box in _boxes(left_out.free, one.size, scale):
+        for box in _boxes(left_out.free, before_picture.size, scale):
             differing.paste(0, box)
         suspected, place = differing, differing.getbbox()
         if place is None:

@@ -108,9 +108,9 @@ def _placed(orientation: int, width: float, height: float) -> tuple[float, float
 def _converted(kind: str, pictures: list[Embedded], name: str) -> Notice:
     if len(pictures) == 1:
         width, height = pictures[0].upright_size
-        message = f"The {kind} picture of {width:,} x {height:,} pixels became a page; it was {pictures[0].way}."
+        message = f"The {kind} picture of {width:,} x {height:,} pixels became a page; it was {pictures[0].treatment}."
     else:
-        ways = " or ".join(dict.fromkeys(picture.way for picture in pictures))
+        ways = " or ".join(dict.fromkeys(picture.treatment for picture in pictures))
         message = f"The {len(pictures):,} pictures of the {kind} file became a page each; they were {ways}."
     message += " What the file says of camera, place and time is left out."
     return Notice(code="picture_converted", message=message, document=name)

@@ -59,10 +59,10 @@ def _is_cropped(media: Rectangle, box: Rectangle) -> bool:
 
 
 def _of_pages(code: str, numbers: Sequence[int], document: str) -> Notice:
-    one, several = _PAGES[code]
+    of_one_page, of_several_pages = _PAGES[code]
     if len(numbers) == 1:
-        return Notice(code=code, message=f"Page {numbers[0]} {one}.", document=document, page=numbers[0])
-    return Notice(code=code, message=f"Pages {ranges(numbers)} {several}.", document=document)
+        return Notice(code=code, message=f"Page {numbers[0]} {of_one_page}.", document=document, page=numbers[0])
+    return Notice(code=code, message=f"Pages {ranges(numbers)} {of_several_pages}.", document=document)
 
 
 def ranges(numbers: Sequence[int]) -> str:

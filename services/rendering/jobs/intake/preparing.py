@@ -358,10 +358,10 @@ def _check_bytes(data: bytes, limits: Limits) -> None:
 def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
     """Open the file; whatever qpdf trips over while it is worked on becomes Refused."""
     pikepdf.settings.set_qpdf_limits(
-        flate_max_memory=limits.streams.one,
-        run_length_max_memory=limits.streams.one,
-        png_max_memory=limits.streams.one,
-        tiff_max_memory=limits.streams.one,
+        flate_max_memory=limits.streams.single,
+        run_length_max_memory=limits.streams.single,
+        png_max_memory=limits.streams.single,
+        tiff_max_memory=limits.streams.single,
         dct_max_memory=limits.streams.picture,
         max_stream_filters=8,
         doc_max_warnings=2_000,

@@ -25,7 +25,7 @@ _WORKING_SIZE = {"/DCTDecode", "/DCT", "/JPXDecode", "/JBIG2Decode", "/CCITTFaxD
 class StreamLimits:
     """Bytes after decoding: of one stream, of all streams but pictures together, of one picture."""
 
-    one: int = 128 * 1024 * 1024
+    single: int = 128 * 1024 * 1024
     all: int = 384 * 1024 * 1024
     picture: int = 256 * 1024 * 1024
 
@@ -43,7 +43,7 @@ def check_streams(pdf: pikepdf.Pdf, limits: StreamLimits) -> None:
             _check_picture(item, limits)
             if len(filters) < 2 or not _expands(filters[0]):
                 continue
-        total += _decoded_size(item, filters, limits.one)
+        total += _decoded_size(item, filters, limits.single)
         if total > limits.all:
             raise Refused(f"The PDF expands to more than {limits.all // 1024 // 1024} MB.")
 

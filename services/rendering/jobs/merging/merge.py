@@ -78,7 +78,7 @@ class _Merging:
         # A version in the catalogue is newer than the one in the first line (ISO 32000-2, 7.7.2).
         stated = name_of(source.Root.get("/Version")).lstrip("/")
         self._version = max(self._version, source.pdf_version, stated if _VERSION.fullmatch(stated) else "")
-        self.warnings += [f"File {number}: {lost}" for lost in _lost(source, removed, copied.renamed_fields)]
+        self.warnings += [f"File {number}: {lost}" for lost in _losses(source, removed, copied.renamed_fields)]
 
     def finish(self, title: str) -> None:
         self._structure.write()
@@ -90,7 +90,7 @@ class _Merging:
         self.target.docinfo["/Title"] = title
 
 
-def _lost(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> Iterator[str]:
+def _losses(source: pikepdf.Pdf, signatures: int, renamed: Mapping[str, str]) -> Iterator[str]:
     """Yield what is not in the merged file as it was in its own."""
     if signatures:
         yield signatures_lost(signatures)

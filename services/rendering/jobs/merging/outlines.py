@@ -51,7 +51,7 @@ def bookmarks(source: pikepdf.Pdf, first_page: int) -> list[Bookmark]:
     if not isinstance(outlines, Dictionary):
         return []
     pages = {page.obj.objgen: first_page + index for index, page in enumerate(source.pages)}
-    named = dict(_destinations(source))
+    destination_by_name = dict(_destinations(source))
     bookmarks: list[Bookmark] = []
     waiting: list[tuple[Any, list[Bookmark], int]] = [(outlines.get("/First"), bookmarks, 0)]
     seen: set[tuple[int, int]] = set()
@@ -60,7 +60,7 @@ def bookmarks(source: pikepdf.Pdf, first_page: int) -> list[Bookmark]:
         if not isinstance(item, Dictionary) or not item.is_indirect or item.objgen in seen:
             continue
         seen.add(item.objgen)
-        among.append(_bookmark(item, pages, named))
+        among.append(_bookmark(item, pages, destination_by_name))
         waiting.append((item.get("/Next"), among, depth))
         if depth < _DEEPEST:
             waiting.append((item.get("/First"), among[-1].kids, depth + 1))
@@ -106,7 +106,7 @@ def write_labels(target: pikepdf.Pdf, of_files: list[tuple[int, list[Label]]]) -
     target.Root.PageLabels = target.make_indirect(Dictionary(Nums=numbers))
 
 
-def _bookmark(item: pikepdf.Dictionary, pages: Mapping[Any, int], named: Mapping[str, Any]) -> Bookmark:
+def _bookmark(item: pikepdf.Dictionary, pages: Mapping[Any, int], destination_by_name: Mapping[str, Any]) -> Bookmark:
     bookmark = Bookmark(text_of(item.get("/Title"))[:_LONGEST_TITLE], is_open=whole_of(item.get("/Count"), 0) >= 0)
     destination, action = item.get("/Dest"), item.get("/A")
     if destination is None and isinstance(action, Dictionary):
@@ -116,7 +116,7 @@ def _bookmark(item: pikepdf.Dictionary, pages: Mapping[Any, int], named: Mapping
         elif action.get("/S") == "/GoTo":
             destination = action.get("/D")
     if isinstance(destination, String | Name):
-        destination = named.get(_key(destination))
+        destination = destination_by_name.get(_key(destination))
     if isinstance(destination, Dictionary):
         destination = destination.get("/D")
     parts = items_of(destination)

@@ -78,7 +78,9 @@ class Structure:
             if isinstance(kid, Dictionary):
                 kid.P = root
         root.K = Array(self._kids)
-        numbers = [part for number, value in sorted(self._numbers, key=lambda one: one[0]) for part in (number, value)]
+        numbers = [
+            part for number, value in sorted(self._numbers, key=lambda entry: entry[0]) for part in (number, value)
+        ]
         root.ParentTree = self._target.make_indirect(Dictionary(Nums=Array(numbers)))
         root.ParentTreeNextKey = self._next
         for key, merged in self._maps.items():

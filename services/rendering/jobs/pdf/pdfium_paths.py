@@ -118,9 +118,9 @@ class PageObjects:
 
     def _color(self, get: object, drawn: int) -> Shade | None:
         """None when it is transparent."""
-        found = get(drawn, *self._parts)  # type: ignore[operator]
+        is_known = get(drawn, *self._parts)  # type: ignore[operator]
         red, green, blue, alpha = self._numbers
-        return (red, green, blue) if found and alpha > 0 else None
+        return (red, green, blue) if is_known and alpha > 0 else None
 
     def _own_matrix(self, drawn: int) -> Matrix:
         matrix = self._matrix

@@ -36,7 +36,7 @@ class Embedded:
     stream: pikepdf.Stream
     size: tuple[int, int]
     orientation: int
-    way: str
+    treatment: str
 
     @property
     def upright_size(self) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def _digests(page: pikepdf.Page) -> Iterator[str]:
     if not isinstance(last, Stream):
         return
     names = _DRAWS.findall(last.read_bytes())
-    form = _named(page.resources, names[-1]) if names else None
+    form = _xobject_of_name(page.resources, names[-1]) if names else None
     if form is not None:
         yield from _in_form(form, 0)
 
@@ -46,12 +46,12 @@ def _in_form(form: Stream, depth: int) -> Iterator[str]:
     if depth >= _DEEPEST:
         return
     for name in _DRAWS.findall(form.read_bytes()):
-        inner = _named(form.get("/Resources"), name)
+        inner = _xobject_of_name(form.get("/Resources"), name)
         if inner is not None:
             yield from _in_form(inner, depth + 1)
 
 
-def _named(resources: object, name: bytes) -> Stream | None:
+def _xobject_of_name(resources: object, name: bytes) -> Stream | None:
     objects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
     entry = objects.get("/" + name.decode("ascii", "replace")) if isinstance(objects, pikepdf.Dictionary) else None
     return entry if isinstance(entry, Stream) else None

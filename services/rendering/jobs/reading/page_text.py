@@ -323,12 +323,12 @@ def _parts(page: pdfium.PdfPage, structure: PageStructure) -> dict[int, Part]:
     """From the addresses of text objects to the parts of the page that they are in."""
     if not structure.of_content:
         return {}
-    found: dict[int, Part] = {}
+    part_by_address: dict[int, Part] = {}
     for address, drawn in text_objects(page.raw).items():
         part = structure.of_content.get(pdfium_raw.FPDFPageObj_GetMarkedContentID(drawn))
         if part is not None:
-            found[address] = part
-    return found
+            part_by_address[address] = part
+    return part_by_address
 
 
 def _reads_from_right(from_left: str, _from_right: str) -> bool:
@@ -438,22 +438,22 @@ def _kept_together(blocks: Sequence[_Block]) -> list[list[_Block]]:
 
 def _with_vertical_lines(pieces: Sequence[_Line]) -> list[_Line]:
     """Single characters one below the other, of scripts that are written so, as one line."""
-    found: list[_Line] = []
+    lines: list[_Line] = []
     for piece in pieces:
         if not _is_single(piece):
-            found.append(piece)
+            lines.append(piece)
             continue
-        last = found[-1] if found else None
+        last = lines[-1] if lines else None
         if last is not None and (last.is_vertical or _is_single(last)) and _is_below(last, piece):
             word = _Word(
                 last.words[0].text + piece.words[0].text,
                 _around([last.words[0].box, piece.words[0].box]),
                 last.words[0].part,
             )
-            found[-1] = _Line([word], 0.0, is_vertical=True)
+            lines[-1] = _Line([word], 0.0, is_vertical=True)
         else:
-            found.append(piece)
-    return found
+            lines.append(piece)
+    return lines
 
 
 def _is_single(line: _Line) -> bool:

@@ -174,8 +174,8 @@ def text_objects(page: pdfium_raw.FPDF_PAGE) -> dict[int, pdfium_raw.FPDF_PAGEOB
     """All objects of the page that draw text, by their addresses."""
     count = min(pdfium_raw.FPDFPage_CountObjects(page), _MOST_OBJECTS)
     top = (pdfium_raw.FPDFPage_GetObject(page, index) for index in range(count))
-    found = (drawn for each in top for drawn in _text_within(each, 0))
-    return {ctypes.cast(drawn, ctypes.c_void_p).value or 0: drawn for drawn in found}
+    texts = (drawn for top_object in top for drawn in _text_within(top_object, 0))
+    return {ctypes.cast(drawn, ctypes.c_void_p).value or 0: drawn for drawn in texts}
 
 
 def _text_within(drawn: pdfium_raw.FPDF_PAGEOBJECT, depth: int) -> Iterator[pdfium_raw.FPDF_PAGEOBJECT]:
@@ -198,9 +198,9 @@ def pixels(box: Rectangle, height: float, scale: float) -> tuple[int, int, int, 
     )
 
 
-def _unlike(one: Image.Image, other: Image.Image) -> Image.Image:
+def _unlike(picture: Image.Image, other: Image.Image) -> Image.Image:
     """White where they differ for an eye."""
-    red, green, blue = ImageChops.difference(one, other).split()
+    red, green, blue = ImageChops.difference(picture, other).split()
     strongest = ImageChops.lighter(ImageChops.lighter(red, green), blue)
     return strongest.point(lambda value: _WHITE if value >= _CONTRAST else 0)
 
@@ -215,19 +215,19 @@ def _is_inked(ink: Image.Image, box: tuple[int, int, int, int]) -> bool:
     return count >= max(1, _INK * (box[2] - box[0]) * (box[3] - box[1]))
 
 
-def _looks_alike(one: Image.Image, other: Image.Image, box: tuple[int, int, int, int]) -> bool:
+def _looks_alike(picture: Image.Image, other: Image.Image, box: tuple[int, int, int, int]) -> bool:
     """On the whole: edges are drawn a little otherwise within a form."""
-    around = (max(box[0] - 1, 0), max(box[1] - 1, 0), min(box[2] + 1, one.width), min(box[3] + 1, one.height))
-    first, second = (ImageStat.Stat(picture.crop(around)).mean for picture in (one, other))
+    around = (max(box[0] - 1, 0), max(box[1] - 1, 0), min(box[2] + 1, picture.width), min(box[3] + 1, picture.height))
+    first, second = (ImageStat.Stat(picture_seen.crop(around)).mean for picture_seen in (picture, other))
     return all(abs(a - b) < _COVERED for a, b in zip(first, second, strict=True))
 
 
-def _shares(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
-    across = min(one[2], other[2]) - max(one[0], other[0])
-    down = min(one[3], other[3]) - max(one[1], other[1])
+def _shares(box: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
+    across = min(box[2], other[2]) - max(box[0], other[0])
+    down = min(box[3], other[3]) - max(box[1], other[1])
     if across <= 0 or down <= 0:
         return False
-    smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    smaller = min((rectangle[2] - rectangle[0]) * (rectangle[3] - rectangle[1]) for rectangle in (box, other))
     return across * down > _SHARED * smaller
 
 

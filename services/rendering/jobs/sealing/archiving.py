@@ -63,23 +63,36 @@ def survey(data: bytes, authority: Sequence[bytes]) -> ArchiveSurvey:
     certificate was good until now is what the next time-stamp keeps. Raises Refused when it is no sealed file."""
     signatures, store = _read(data)
     seal, newest = _seal(signatures), _newest_stamp(signatures)
-    stamper = [x509.Certificate.load(one) for one in authority]
-    known = [x509.Certificate.load(one) for one in store["/Certs"]]
-    known += [*stamper, *(one for signature in signatures for one in signature.certificates)]
-    known = list({one.dump(): one for one in known}.values())
+    stamper = [x509.Certificate.load(encoded) for encoded in authority]
+    known_certificates = [x509.Certificate.load(encoded) for encoded in store["/Certs"]]
+    known_certificates += [
+        *stamper,
+        *(certificate for signature in signatures for certificate in signature.certificates),
+    ]
+    known_certificates = list({certificate.dump(): certificate for certificate in known_certificates}.values())
 
-    renewed = revocation.needing_proof(newest.leaves if newest else [], known, set())
-    kept = revocation.needing_proof([*seal.leaves, *stamper[:1]], known, set())
-    every = revocation.needing_proof([leaf for one in signatures for leaf in one.leaves], known, set())
+    renewed = revocation.needing_proof(newest.leaves if newest else [], known_certificates, set())
+    of_seal_and_authority = revocation.needing_proof([*seal.leaves, *stamper[:1]], known_certificates, set())
+    every = revocation.needing_proof(
+        [leaf for signature in signatures for leaf in signature.leaves], known_certificates, set()
+    )
 
     def lacking(certificates: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-        return [one for one in certificates if not revocation.proven(one, store["/CRLs"], store["/OCSPs"])]
+        return [
+            certificate
+            for certificate in certificates
+            if not revocation.proven(certificate, store["/CRLs"], store["/OCSPs"])
+        ]
 
-    required = {one.dump(): one for one in [*renewed, *lacking(kept)]}
+    required = {certificate.dump(): certificate for certificate in [*renewed, *lacking(of_seal_and_authority)]}
     return ArchiveSurvey(
-        required=[revocation.question_about(one, known) for one in required.values()],
-        others=[revocation.question_about(one, known) for one in lacking(every) if one.dump() not in required],
-        certificates=[one.dump() for one in known],
+        required=[revocation.question_about(certificate, known_certificates) for certificate in required.values()],
+        others=[
+            revocation.question_about(certificate, known_certificates)
+            for certificate in lacking(every)
+            if certificate.dump() not in required
+        ],
+        certificates=[certificate.dump() for certificate in known_certificates],
     )
 
 
@@ -89,8 +102,10 @@ def reserve(data: bytes, material: ValidationMaterial, size: int) -> Reserved:
         writer = signed_files.opened(data)
         if material:
             signed_files.add_material(writer, material)
-        taken = {name for name, _value, _field in enumerate_sig_fields(writer)}
-        name = next(name for number in range(1, len(taken) + 2) if (name := f"{_FIELD} {number}") not in taken)
+        names_in_use = {name for name, _value, _field in enumerate_sig_fields(writer)}
+        name = next(
+            name for number in range(1, len(names_in_use) + 2) if (name := f"{_FIELD} {number}") not in names_in_use
+        )
         steps = PdfCMSEmbedder(SigFieldSpec(name)).write_cms(name, writer)
         field = next(steps).get_object()
         signed_files.show(field, _nothing(writer))  # PDF/A wants each field to have a look
@@ -110,7 +125,7 @@ def check(data: bytes) -> ArchiveFound:
     """Read an archived file back. Raises Refused unless it opens without repair, and ends with a time-stamp that holds and
     covers all of it."""
     signatures, store = _read(data)
-    last = max(signatures, key=lambda one: one.entry.end)
+    last = max(signatures, key=lambda signature: signature.entry.end)
     zero, before, after, rest = last.entry.byte_range
     if not last.is_time_stamp or zero != 0 or after + rest != len(data):
         raise Refused("the archive time-stamp does not cover the whole file")
@@ -123,7 +138,7 @@ def check(data: bytes) -> ArchiveFound:
     except _ODD as error:
         raise Refused(f"the archive time-stamp cannot be read ({type(error).__name__})") from error
     level = read_back.level_of(_seal(signatures).content, store)
-    ends = [x509.Certificate.load(one).not_valid_after for one in token.certificates]
+    ends = [x509.Certificate.load(encoded).not_valid_after for encoded in token.certificates]
     return ArchiveFound("B-LTA" if level == "B-LT" else level, token.time, min(ends))
 
 
@@ -140,22 +155,29 @@ def _read(data: bytes) -> tuple[list[_Signature], dict[str, list[bytes]]]:
         except _ODD:
             continue
         signatures.append(signature)
-    if not any(not one.is_time_stamp for one in signatures):
+    if not any(not signature.is_time_stamp for signature in signatures):
         raise Refused("the file is not sealed")
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        found: Any = pdf.Root.get("/DSS", pikepdf.Dictionary())
-        store = {key: [item.read_bytes() for item in found.get(key, ())] for key in ("/Certs", "/OCSPs", "/CRLs")}
+        dss: Any = pdf.Root.get("/DSS", pikepdf.Dictionary())
+        store = {key: [item.read_bytes() for item in dss.get(key, ())] for key in ("/Certs", "/OCSPs", "/CRLs")}
     return signatures, store
 
 
 def _seal(signatures: Sequence[_Signature]) -> _Signature:
     """Our own: the newest that is named as ours are, else the newest of all."""
-    by_age = sorted((one for one in signatures if not one.is_time_stamp), key=lambda one: one.entry.end)
-    return next((one for one in reversed(by_age) if one.entry.field.startswith(_OURS)), by_age[-1])
+    by_age = sorted(
+        (signature for signature in signatures if not signature.is_time_stamp),
+        key=lambda signature: signature.entry.end,
+    )
+    return next((signature for signature in reversed(by_age) if signature.entry.field.startswith(_OURS)), by_age[-1])
 
 
 def _newest_stamp(signatures: Sequence[_Signature]) -> _Signature | None:
-    return max((one for one in signatures if one.is_time_stamp), key=lambda one: one.entry.end, default=None)
+    return max(
+        (signature for signature in signatures if signature.is_time_stamp),
+        key=lambda signature: signature.entry.end,
+        default=None,
+    )
 
 
 def _nothing(writer: Any) -> Any:

@@ -177,8 +177,8 @@ def load_pkcs12(path: Path, password: str | None) -> SealIdentity:
         raise UnusableCertificate(f"{path}: only RSA and elliptic curve keys can seal")
     if isinstance(stored.key, rsa.RSAPrivateKey):
         refuse_short(stored.key.public_key(), path)
-    others = [extra.certificate for extra in stored.additional_certs]
-    return SealIdentity(stored.key, ordered(stored.cert.certificate, others))
+    additional = [extra.certificate for extra in stored.additional_certs]
+    return SealIdentity(stored.key, ordered(stored.cert.certificate, additional))
 
 
 def refuse_short(key: rsa.RSAPublicKey, path: Path) -> None:
@@ -274,9 +274,9 @@ def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject_key)
 
 
-def ordered(leaf: x509.Certificate, others: list[x509.Certificate]) -> tuple[x509.Certificate, ...]:
-    """The chain of ``leaf``, which comes first, each followed by its issuer as far as ``others`` have them."""
-    chain, rest = [leaf], list(others)
+def ordered(leaf: x509.Certificate, candidates: list[x509.Certificate]) -> tuple[x509.Certificate, ...]:
+    """The chain of ``leaf``, which comes first, each followed by its issuer as far as ``candidates`` have them."""
+    chain, rest = [leaf], list(candidates)
     while chain[-1].subject != chain[-1].issuer:
         issuer = next((candidate for candidate in rest if _issued(chain[-1], candidate)), None)
         if issuer is None:

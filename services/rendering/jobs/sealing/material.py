@@ -18,12 +18,14 @@ def material(data: bytes, signatures: Sequence[bytes]) -> SealMaterial:
     seal = signature_fields.seal_in(entries)
     if seal is None or not seal.contents:
         raise Refused("the file has no seal")
-    chains = [_chain(one) for one in (seal.contents, *signatures)]
-    roots = dict.fromkeys(one.dump() for chain in chains for one in chain if one.self_issued)
+    chains = [_chain(contents) for contents in (seal.contents, *signatures)]
+    roots = dict.fromkeys(certificate.dump() for chain in chains for certificate in chain if certificate.self_issued)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         store = pdf.Root.get("/DSS", pikepdf.Dictionary())
-        lists, answers = ([one.read_bytes() for one in store.get(key, pikepdf.Array())] for key in ("/CRLs", "/OCSPs"))
-    return SealMaterial([one.dump() for one in chains[0]], [*roots], lists, answers)
+        lists, answers = (
+            [stream.read_bytes() for stream in store.get(key, pikepdf.Array())] for key in ("/CRLs", "/OCSPs")
+        )
+    return SealMaterial([certificate.dump() for certificate in chains[0]], [*roots], lists, answers)
 
 
 def _chain(encoded: bytes) -> list[x509.Certificate]:

@@ -50,18 +50,20 @@ def check_chain(
     Raises Refused, with what is wrong in a clause: they are no certificates, do not lead to an anchor, are not valid at
     ``now``, are too weak, or the signer's may not sign documents, or fits none of the mechanisms.
     """
-    if not 0 < len(certificates) <= _MOST_CERTIFICATES or any(len(one) > _LARGEST_CERTIFICATE for one in certificates):
+    if not 0 < len(certificates) <= _MOST_CERTIFICATES or any(
+        len(certificate) > _LARGEST_CERTIFICATE for certificate in certificates
+    ):
         raise Refused("the provider names no certificate, or more than a chain has")
     try:
         leaf = x509.load_der_x509_certificate(certificates[0])
         key = leaf.public_key()
         _check_usage(leaf)
         path = _path(certificates, anchors, now)
-        for one in path:
-            _check_strength(one)
+        for certificate in path:
+            _check_strength(certificate)
         mechanism = choose(mechanisms, key)
         return Signatory(
-            chain=[one.dump() for one in path],
+            chain=[certificate.dump() for certificate in path],
             name=_name(leaf),
             subject=leaf.subject.rfc4514_string(),
             issuer=leaf.issuer.public_bytes(),
@@ -69,7 +71,7 @@ def check_chain(
             mechanism=mechanism,
             signature_size=largest_signature(key),  # type: ignore[arg-type]  # another kind has no mechanism
             valid_from=leaf.not_valid_before_utc,
-            valid_to=min(one.not_valid_after for one in path),
+            valid_to=min(certificate.not_valid_after for certificate in path),
             issuer_name=leaf.issuer.rfc4514_string(),
         )
     except (ValueError, TypeError, KeyError, UnsupportedAlgorithm) as error:
@@ -79,13 +81,13 @@ def check_chain(
 def choose(mechanisms: Sequence[Mechanism], key: object) -> Mechanism:
     """The mechanism to sign with: of those that fit the key the one that most software knows. Raises Refused."""
     if isinstance(key, rsa.RSAPublicKey):
-        wanted = [Mechanism(algorithm, digest) for algorithm in ("rsa", "rsa-pss") for digest in HASHES]
+        by_preference = [Mechanism(algorithm, digest) for algorithm in ("rsa", "rsa-pss") for digest in HASHES]
     elif isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _FITTING:
         fitting = _FITTING[key.curve.name]
-        wanted = [Mechanism("ecdsa", digest) for digest in (fitting, *HASHES)]
+        by_preference = [Mechanism("ecdsa", digest) for digest in (fitting, *HASHES)]
     else:
-        wanted = []
-    chosen = next((mechanism for mechanism in wanted if mechanism in mechanisms), None)
+        by_preference = []
+    chosen = next((mechanism for mechanism in by_preference if mechanism in mechanisms), None)
     if chosen is None:
         raise Refused("the provider offers no supported way to sign with its key")
     return chosen
@@ -99,7 +101,7 @@ def _path(certificates: Sequence[bytes], anchors: Sequence[bytes], now: datetime
     from pyhanko_certvalidator import CertificateValidator, ValidationContext
     from pyhanko_certvalidator.errors import PathBuildingError, PathError, ValidationError
 
-    leaf, *others = [asn1_x509.Certificate.load(one, strict=True) for one in certificates]
+    leaf, *intermediates = [asn1_x509.Certificate.load(encoded, strict=True) for encoded in certificates]
     context = ValidationContext(
         trust_roots=[asn1_x509.Certificate.load(anchor) for anchor in anchors],
         moment=now,
@@ -107,17 +109,17 @@ def _path(certificates: Sequence[bytes], anchors: Sequence[bytes], now: datetime
         weak_hash_algos=_WEAK,
     )
     try:
-        found = asyncio.run(CertificateValidator(leaf, others, context).async_validate_path())
+        valid_path = asyncio.run(CertificateValidator(leaf, intermediates, context).async_validate_path())
     except PathBuildingError as error:
         raise Refused("the provider's certificate does not lead to a trusted root") from error
     except (ValidationError, PathError) as error:
         raise Refused(f"the provider's chain of certificates does not hold: {_in_words(error)}") from error
-    path = list(reversed(list(found.iter_certs(include_root=True))))
-    for one in path:  # pyHanko does not look at the dates of a trusted one
-        if not one.not_valid_before <= now <= one.not_valid_after:
+    path = list(reversed(list(valid_path.iter_certs(include_root=True))))
+    for certificate in path:  # pyHanko does not look at the dates of a trusted one
+        if not certificate.not_valid_before <= now <= certificate.not_valid_after:
             raise Refused(
-                f"a certificate of the provider's chain is valid from {one.not_valid_before:%Y-%m-%d} to"
-                f" {one.not_valid_after:%Y-%m-%d} only"
+                f"a certificate of the provider's chain is valid from {certificate.not_valid_before:%Y-%m-%d} to"
+                f" {certificate.not_valid_after:%Y-%m-%d} only"
             )
     return path
 
@@ -140,16 +142,16 @@ def _check_usage(leaf: x509.Certificate) -> None:
             )
 
 
-def _check_strength(one: asn1_x509.Certificate) -> None:
-    info = one.public_key
+def _check_strength(certificate: asn1_x509.Certificate) -> None:
+    info = certificate.public_key
     if info.algorithm in ("rsa", "rsassa_pss"):
         if not SMALLEST_RSA <= info.bit_size <= _LARGEST_RSA:
             raise Refused(f"an RSA key of the provider's chain has {info.bit_size} bits, {SMALLEST_RSA} are the least")
     elif info.algorithm != "ec" or info.curve[1] not in _CURVES:
         raise Refused("a key of the provider's chain is of a kind that is not accepted")
-    if one.self_issued != "yes" and one.hash_algo in _WEAK:
+    if certificate.self_issued != "yes" and certificate.hash_algo in _WEAK:
         raise Refused(
-            f"a certificate of the provider's chain is signed with {one.hash_algo.upper()}, which can be forged"
+            f"a certificate of the provider's chain is signed with {certificate.hash_algo.upper()}, which can be forged"
         )
 
 
@@ -179,8 +181,8 @@ def check_signatures(
     for number, (digest, signature) in enumerate(zip(digests, signatures, strict=True), 1):
         valid = _valid_form(key, mechanism, digest, signature)
         if valid is None:
-            others = (other for other in digests if other != digest)
-            if any(_valid_form(key, mechanism, other, signature) is not None for other in others):
+            other_digests = (other for other in digests if other != digest)
+            if any(_valid_form(key, mechanism, other, signature) is not None for other in other_digests):
                 raise Refused(f"the provider's signature {number} is of another hash: they are not in order")
             raise Refused(
                 f"the provider's signature {number} was not made with its certificate's key over what was sent"

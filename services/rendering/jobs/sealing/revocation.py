@@ -58,19 +58,21 @@ def proven(certificate: asn1_x509.Certificate, crls: Iterable[bytes], ocsps: Ite
 def revoked_since(
     certificate: bytes, certificates_known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
 ) -> datetime | None:
-    """When, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
+    """Return when, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
     serial = x509.load_der_x509_certificate(certificate).serial_number
     issuers = [x509.load_der_x509_certificate(data) for data in certificates_known]
     for data in crls:
         listed = _load_list(data)
-        if listed is not None and any(listed.issuer == one.subject and _list_signed(listed, one) for one in issuers):
+        if listed is not None and any(
+            listed.issuer == issuer.subject and _list_signed(listed, issuer) for issuer in issuers
+        ):
             entry = listed.get_revoked_certificate_by_serial_number(serial)
             if entry is not None:
                 return entry.revocation_date_utc
     for data in ocsps:
         try:
             response = ocsp.load_der_ocsp_response(data)
-            single = next(one for one in response.responses if one.serial_number == serial)
+            single = next(candidate for candidate in response.responses if candidate.serial_number == serial)
         except (ValueError, StopIteration):
             continue
         if single.revocation_time_utc is not None and any(
@@ -165,9 +167,11 @@ def _serials(data: bytes) -> set[int]:
 
 
 def _ocsp_urls(certificate: asn1_x509.Certificate, issuer: asn1_x509.Certificate) -> list[str]:
-    one, other = (x509.load_der_x509_certificate(item.dump()) for item in (certificate, issuer))
+    subject_certificate, issuer_certificate = (
+        x509.load_der_x509_certificate(item.dump()) for item in (certificate, issuer)
+    )
     # SHA-1 only names the issuer here, and is what every responder knows (RFC 6960, 4.3; RFC 5019).
-    builder = ocsp.OCSPRequestBuilder().add_certificate(one, other, hashes.SHA1())  # noqa: S303
+    builder = ocsp.OCSPRequestBuilder().add_certificate(subject_certificate, issuer_certificate, hashes.SHA1())  # noqa: S303
     request = base64.b64encode(builder.build().public_bytes(serialization.Encoding.DER))
     return [f"{url.rstrip('/')}/{quote(request, safe='')}" for url in certificate.ocsp_urls if _is_http(url)]
 

@@ -152,13 +152,13 @@ def _reserve(
     name = _free_name(writer)
     steps = PdfCMSEmbedder(_field(name, *looks[0][:2]) if looks else SigFieldSpec(name)).write_cms(name, writer)
     own_field = next(steps).get_object()
-    others = list(signed)
+    further_fields = list(signed)
     if looks:
         show(own_field, looks[0][2])
     for page, area, look in looks[1:]:
         field = _own_field(writer, page, area)
         show(field, look)
-        others.append(field)
+        further_fields.append(field)
     placeholder = SignatureObject(
         timestamp=text.signed_at.astimezone(UTC),
         subfilter=SigSeedSubFilter.PADES,
@@ -167,7 +167,7 @@ def _reserve(
         bytes_reserved=2 * size,
     )
     signature = steps.send(SigObjSetup(sig_placeholder=placeholder))
-    for field in others:
+    for field in further_fields:
         field[pdf_name("/V")] = signature
     prepared, output = steps.send(SigIOSetup(md_algorithm="sha256"))
     return Reserved(

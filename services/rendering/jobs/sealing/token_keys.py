@@ -63,17 +63,20 @@ class Token:
         if self._key is None:
             tokens = list(pkcs11.lib(str(self._module)).get_tokens(token_label=self._label))
             if len(tokens) != 1:
-                found = "no token" if not tokens else "several tokens"
-                raise UnusableCertificate(f"SIGNING_PKCS11_MODULE {self._module} has {found} named {self._label}")
+                count = "no token" if not tokens else "several tokens"
+                raise UnusableCertificate(f"SIGNING_PKCS11_MODULE {self._module} has {count} named {self._label}")
             if (problem := login_problem(tokens[0].flags)) is not None:
                 raise UnusableCertificate(f"SIGNING_PKCS11_TOKEN {self._label}: {problem}")
             session = self._session(tokens[0])
-            wanted = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.PRIVATE_KEY, pkcs11.Attribute.LABEL: self._key_label}
-            keys = list(session.get_objects(wanted))
+            attributes = {
+                pkcs11.Attribute.CLASS: pkcs11.ObjectClass.PRIVATE_KEY,
+                pkcs11.Attribute.LABEL: self._key_label,
+            }
+            keys = list(session.get_objects(attributes))
             if len(keys) != 1:
-                found = "no private key" if not keys else "several private keys"
+                count = "no private key" if not keys else "several private keys"
                 raise UnusableCertificate(
-                    f"SIGNING_PKCS11_KEY: the token {self._label} has {found} named {self._key_label}"
+                    f"SIGNING_PKCS11_KEY: the token {self._label} has {count} named {self._key_label}"
                 )
             self._key = keys[0]
         return self._key

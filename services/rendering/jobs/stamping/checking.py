@@ -47,8 +47,8 @@ def check_stamped(
     stamp = _added(before, after)
     verdict = verify(stamped, anchors, now, sealed_here=True).signatures
     earlier = verify(sealed, anchors, now, sealed_here=True).signatures
-    _check_kept(earlier, [one for one in verdict if one.field != stamp.field])
-    signature = next((one for one in verdict if one.field == stamp.field), None)
+    _check_kept(earlier, [signature for signature in verdict if signature.field != stamp.field])
+    signature = next((candidate for candidate in verdict if candidate.field == stamp.field), None)
     if signature is None:
         raise StampBroken("readers disagree whether the stamp is there")
     _check_signature(signature, stamp, serial)
@@ -71,14 +71,16 @@ def _added(before: Sequence[SignatureField], after: Sequence[SignatureField]) ->
 
 def _check_kept(earlier: Sequence[VerifiedSignature], now: Sequence[VerifiedSignature]) -> None:
     """The earlier signatures hold as they did."""
-    kept = {one.field: one for one in now}
-    for one in earlier:
-        found = kept.get(one.field)
-        if found is None:
-            raise StampBroken(f"the signature {one.field} is no longer there")
-        worse = found.integrity != one.integrity or (found.changed_after_signing and not one.changed_after_signing)
-        if worse or (found.indication, found.sub_indication) != (one.indication, one.sub_indication):
-            raise StampBroken(f"the signature {one.field} does not hold any more: {_reasons(found)}")
+    by_field = {signature.field: signature for signature in now}
+    for signature in earlier:
+        later = by_field.get(signature.field)
+        if later is None:
+            raise StampBroken(f"the signature {signature.field} is no longer there")
+        worse = later.integrity != signature.integrity or (
+            later.changed_after_signing and not signature.changed_after_signing
+        )
+        if worse or (later.indication, later.sub_indication) != (signature.indication, signature.sub_indication):
+            raise StampBroken(f"the signature {signature.field} does not hold any more: {_reasons(later)}")
 
 
 def _check_signature(signature: VerifiedSignature, stamp: SignatureField, serial: str) -> None:
@@ -91,8 +93,8 @@ def _check_signature(signature: VerifiedSignature, stamp: SignatureField, serial
 
 
 def _reasons(signature: VerifiedSignature) -> str:
-    told = [note["content"] for note in signature.verification_result if note["type"] != "info"]
-    return "; ".join(told) or signature.sub_indication or signature.indication
+    contents = [note["content"] for note in signature.verification_result if note["type"] != "info"]
+    return "; ".join(contents) or signature.sub_indication or signature.indication
 
 
 # --- what is seen ---------------------------------------------------------------------------------------------------------

@@ -37,12 +37,12 @@ def place_stamps(data: bytes, file: FileToStamp, size: Size) -> list[PlacedStamp
         # A reader that marks fillable fields in blue is for filling in.
         pdfium_raw.FPDF_SetFormFieldHighlightAlpha(document.formenv, 0)
         pages = _Pages(pdf, document, file, size)
-        given = {
-            number: pages.given(wish, (wish.x, wish.y))
+        fixed = {
+            number: pages.at_corner(wish, (wish.x, wish.y))
             for number, wish in enumerate(file.wishes)
             if wish.x is not None and wish.y is not None
         }
-        return [given.get(number) or pages.found(wish) for number, wish in enumerate(file.wishes)]
+        return [fixed.get(number) or pages.find_place(wish) for number, wish in enumerate(file.wishes)]
 
 
 class _Pages:
@@ -53,10 +53,10 @@ class _Pages:
         self._anchors = list(file.anchors)
         self._stamps: list[tuple[int, free_places.Rectangle]] = []
 
-    def given(self, wish: StampWish, corner: tuple[float, float]) -> PlacedStamp:
+    def at_corner(self, wish: StampWish, corner: tuple[float, float]) -> PlacedStamp:
         return self._placed(self._page(wish.first), wish.first, free_places.at(corner, self._size))
 
-    def found(self, wish: StampWish) -> PlacedStamp:
+    def find_place(self, wish: StampWish) -> PlacedStamp:
         """On the first anchor that is free yet, else at the bottom of the last page that has room."""
         for anchor in [area for area in self._anchors if wish.first <= area.page <= wish.last]:
             page = self._page(anchor.page)
@@ -74,23 +74,23 @@ class _Pages:
         """In the middle of the anchor, or where it hides nothing as near as can be; None when it would always hide a value."""
         side = (page.width, page.height)
         box = free_places.centred(area_to_rectangle(anchor, page), self._size, side)
-        taken = self._taken(page, anchor.page, but=anchor)
-        if not any(free_places.overlap(box, other) for other in taken):
+        occupied = self._occupied(page, anchor.page, but=anchor)
+        if not any(free_places.overlap(box, other) for other in occupied):
             return box
-        taken = self._taken(page, anchor.page)
+        occupied = self._occupied(page, anchor.page)
         drawn = self._drawn(page, anchor.page)
-        return free_places.near(drawn.take(taken), self._size, box) or free_places.near(
-            Cells.blank(side).take(taken), self._size, box
+        return free_places.near(drawn.take(occupied), self._size, box) or free_places.near(
+            Cells.blank(side).take(occupied), self._size, box
         )
 
     def _at_the_bottom(self, page: VisiblePage, number: int) -> free_places.Rectangle | None:
         side = (page.width, page.height)
-        taken, drawn = self._taken(page, number), self._drawn(page, number)
-        return free_places.lowest(drawn.take(taken), self._size, side) or free_places.least_covering(
-            Cells.blank(side, _CELLS).take(taken), drawn, self._size
+        occupied, drawn = self._occupied(page, number), self._drawn(page, number)
+        return free_places.lowest(drawn.take(occupied), self._size, side) or free_places.least_covering(
+            Cells.blank(side, _CELLS).take(occupied), drawn, self._size
         )
 
-    def _taken(self, page: VisiblePage, number: int, but: Area | None = None) -> list[free_places.Rectangle]:
+    def _occupied(self, page: VisiblePage, number: int, but: Area | None = None) -> list[free_places.Rectangle]:
         """The values on the page, without the one in the area ``but``, and the stamps."""
         values = [area for area in self._file.values if area.page == number and area != but]
         stamps = [box for where, box in self._stamps if where == number]

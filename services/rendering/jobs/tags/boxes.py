@@ -127,12 +127,12 @@ def _is_inside(box: Box, line: Rectangle) -> bool:
     )
 
 
-def _free_space(box: Rectangle, others: Sequence[Box], free: tuple[float, float]) -> tuple[float, float]:
+def _free_space(box: Rectangle, obstacles: Sequence[Box], free: tuple[float, float]) -> tuple[float, float]:
     """Lowest and highest y within ``free`` that the box can reach without covering any of the others."""
     floor, ceiling = free
     box_left, box_bottom, box_right, box_top = box
     middle = (box_bottom + box_top) / 2
-    for left, bottom, right, top in others:
+    for left, bottom, right, top in obstacles:
         if right <= box_left or left >= box_right:
             continue
         if middle <= bottom < ceiling + _GAP:

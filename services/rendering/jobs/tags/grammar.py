@@ -52,14 +52,14 @@ class Tag:
 @dataclass
 class ParsedTag:
     """``tag`` is the field, without areas; ``option`` names the option that this occurrence marks; ``width`` and
-    ``height`` as given, in the tag's pixels; ``said`` are the attributes that were understood, as they are written;
+    ``height`` as given, in the tag's pixels; ``attributes`` are those that were understood, as they are written;
     ``remarks`` tell what was left out."""
 
     tag: Tag
     option: str | None = None
     width: float | None = None
     height: float | None = None
-    said: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -123,10 +123,10 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     role = attributes.get("role", "").strip()
     if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
         raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
-    named = clean(attributes.get("name", name), None)
+    cleaned_name = clean(attributes.get("name", name), None)
     stated = {"type": word} if "type" in attributes else {}
-    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), said=stated)
-    if len(named) > LONGEST_NAME:
+    parsed = ParsedTag(Tag(name=cleaned_name[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), attributes=stated)
+    if len(cleaned_name) > LONGEST_NAME:
         parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
     for key in sorted(attributes, key=lambda key: key in checker.RULES):  # bounds are read as the field's format says
         if key in ("type", "name"):
@@ -136,7 +136,7 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
             if read is None:
                 raise BadValue("is not known")
             read(parsed, value)
-            parsed.said[key] = value
+            parsed.attributes[key] = value
         except BadValue as reason:
             parsed.remarks.append(f"the attribute “{clean(key)}” {reason} and was left out")
     if "options" not in attributes:
@@ -151,7 +151,7 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
 def as_type(parsed: ParsedTag, word: str) -> ParsedTag:
     """A tag that does not say its type, read as one of that type: another tag of the same field says it."""
     options = [option for option in parsed.tag.options if option != parsed.option]
-    reread = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=options)
+    reread = tag_from_attributes({**parsed.attributes, "type": word}, name=parsed.tag.name, options=options)
     for key, value in parsed.tag.preferences.items():
         reread.tag.preferences.setdefault(key, value)
     return reread
@@ -165,7 +165,7 @@ def _finish(parsed: ParsedTag, word: str) -> None:
         tag.default_value = "{{date}}"
     if word == "email":
         tag.validation.setdefault("pattern", EMAIL_PATTERN)
-    if parsed.option is not None and "type" in parsed.said and tag.type not in GROUPS:
+    if parsed.option is not None and "type" in parsed.attributes and tag.type not in GROUPS:
         parsed.remarks.append("“option” only belongs to radio and multiple fields and was left out")
         parsed.option = None
     if parsed.option is not None and parsed.option not in tag.options:
@@ -206,7 +206,7 @@ def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], Non
 def _preference(key: str, read: Callable[[str], Any] = str) -> Callable[[ParsedTag, str], None]:
     def apply(parsed: ParsedTag, value: str) -> None:
         kind = parsed.tag.type
-        if "type" not in parsed.said and key in checker.PROOFS:
+        if "type" not in parsed.attributes and key in checker.PROOFS:
             kind = checker.PROOFS[key]  # another tag of the field may say its type; if none does, templates refuse it
         checked = checker.preference(kind, key, read(value))
         if checker.holds(kind, key):

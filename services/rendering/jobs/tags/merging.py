@@ -32,13 +32,13 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
     kind = _settle_type(group, document, report)
     first = group[0].parsed
     field = first.tag.to_field(group[0].area)
-    stated = dict(first.said)
+    stated = dict(first.attributes)
     differing: set[str] = set()
     for tag in group[1:]:
         if not _is_drawn_there_already(tag.area, field.areas):
             field.areas.append(tag.area)
         field.options += [option for option in tag.parsed.tag.options if option not in field.options]
-        for attribute, value in tag.parsed.said.items():
+        for attribute, value in tag.parsed.attributes.items():
             if attribute in _OF_THE_PLACE or attribute == "options":
                 continue
             if attribute not in stated:
@@ -57,18 +57,18 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
 
 def _settle_type(group: list[FoundTag], document: str, report: list[Notice]) -> FieldType:
     """The type of the first tag that says one; tags that do not are read as being of that type."""
-    first = next((tag for tag in group if "type" in tag.parsed.said), None)
+    first = next((tag for tag in group if "type" in tag.parsed.attributes), None)
     if first is not None:
-        kind, word = first.parsed.tag.type, first.parsed.said["type"]
+        kind, word = first.parsed.tag.type, first.parsed.attributes["type"]
     else:
         kind = FieldType.RADIO if any(tag.parsed.option for tag in group) else FieldType.TEXT
         word = kind.value
     for tag in group:
         parsed = tag.parsed
-        if "type" in parsed.said and parsed.tag.type != kind:
+        if "type" in parsed.attributes and parsed.tag.type != kind:
             message = f"The field “{parsed.tag.name}” is tagged as {kind} and as {parsed.tag.type}; it is {kind}."
             report.append(Notice(code="tag_type_differs", message=message, document=document, page=tag.page))
-        elif "type" not in parsed.said and (kind != FieldType.TEXT or parsed.option):
+        elif "type" not in parsed.attributes and (kind != FieldType.TEXT or parsed.option):
             tag.parsed = _read_as(parsed, word)
             for remark in tag.parsed.remarks:
                 message = f"In a tag of “{parsed.tag.name}” {remark}."
@@ -80,7 +80,7 @@ def _settle_type(group: list[FoundTag], document: str, report: list[Notice]) -> 
 
 def _read_as(parsed: ParsedTag, word: str) -> ParsedTag:
     reread = as_type(parsed, word)
-    del reread.said["type"]
+    del reread.attributes["type"]
     return reread
 
 
@@ -94,10 +94,10 @@ def _take_over(field: TagField, tag: Tag, name: str) -> None:
         setattr(field, name, getattr(tag, name))
 
 
-def _is_drawn_there_already(area: Area, others: Sequence[Area]) -> bool:
+def _is_drawn_there_already(area: Area, areas: Sequence[Area]) -> bool:
     return any(
         other.page == area.page and other.option == area.option and _shared(area, other) > _SAME_PLACE
-        for other in others
+        for other in areas
     )
 
 

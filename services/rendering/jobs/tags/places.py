@@ -46,13 +46,20 @@ class Places:
         first, last = self._first_at(*line.first), self._first_at(*line.last)
         if first is None or last is None:
             return False
-        (one, low), (other, high) = first, last
-        if one is other:
-            shows = [one]
+        (first_show, low), (last_show, high) = first, last
+        if first_show is last_show:
+            shows = [first_show]
         else:
-            number = self._shows.index(one)
-            shows = self._shows[number : self._shows.index(other, number) + 1] if other in self._shows[number:] else []
-        run = [(shown, low if shown is one else 0, high if shown is other else len(shown.x) - 1) for shown in shows]
+            number = self._shows.index(first_show)
+            shows = (
+                self._shows[number : self._shows.index(last_show, number) + 1]
+                if last_show in self._shows[number:]
+                else []
+            )
+        run = [
+            (shown, low if shown is first_show else 0, high if shown is last_show else len(shown.x) - 1)
+            for shown in shows
+        ]
         if not line.fewest <= sum(end - start + 1 for _, start, end in run) <= line.most:
             return False
         for shown, start, end in run:

@@ -83,8 +83,8 @@ def tag_spans(page: PageText, visible: VisiblePage, surroundings: Inert | None =
     if len(page) > _MOST_ORDERED:
         return page, spans
     text = in_order(page, _is_right_to_left)
-    others = _spans(text, visible, surroundings)
-    return (text, others) if _understood(text, others) >= _understood(page, spans) else (page, spans)
+    reordered_spans = _spans(text, visible, surroundings)
+    return (text, reordered_spans) if _understood(text, reordered_spans) >= _understood(page, spans) else (page, spans)
 
 
 def _spans(text: ReadText, visible: VisiblePage, surroundings: Inert | None) -> list[Span]:
@@ -155,15 +155,15 @@ def _understood(text: ReadText, spans: Sequence[Span]) -> int:
 def _is_right_to_left(left: str, right: str) -> bool:
     """Of two readings of a line, whether the one as a paragraph from right to left says more, or as much where most letters
     beside its tags run that way."""
-    more = _said(right) - _said(left)
+    more = _score_of_tags(right) - _score_of_tags(left)
     beside = [character for character in _MIRRORED_TAG.sub("", left) if character.isalpha()]
     return more > 0 or (more == 0 and 2 * len(RIGHT_TO_LEFT.findall("".join(beside))) > len(beside))
 
 
-def _said(line: str) -> int:
+def _score_of_tags(line: str) -> int:
     ends = list(_BRACES.finditer(line))
     pairs = zip(ends[::2], ends[1::2], strict=False)
-    return sum(_verdict(parse_tag, line[one.end() : other.start()]) for one, other in pairs)
+    return sum(_verdict(parse_tag, line[opening.end() : closing.start()]) for opening, closing in pairs)
 
 
 def _verdict(read: Callable[..., ParsedTag], *arguments: Any) -> int:
@@ -188,7 +188,7 @@ def parse_span(text: ReadText, span: Span) -> ParsedTag:
             return parsed[-1]
     if not parsed:
         raise failures[0]
-    return min(parsed, key=lambda one: len(one.remarks))
+    return min(parsed, key=lambda tag: len(tag.remarks))
 
 
 def _in_order(text: ReadText, surroundings: Inert | None) -> Iterator[Span]:
@@ -261,7 +261,7 @@ def _in_columns(text: ReadText, visible: VisiblePage, spans: list[Span], surroun
     """Those that the order of drawing breaks, read down their column; what has been read so, no other tag has."""
     columns = Columns(text, visible)
     positions_taken: set[int] = set()
-    for span in sorted(spans, key=lambda one: one.problem is None):
+    for span in sorted(spans, key=lambda candidate: candidate.problem is None):
         start, end = span.ranges[0]
         if span.problem is None and not (_is_broken(text, span) and columns.leaves_column(start, end)):
             if not positions_taken.intersection(range(start, end)):
@@ -338,11 +338,11 @@ def _between_words(text: ReadText, blanks: Sequence[int]) -> set[int]:
     gaps: dict[int, float] = {}
     sizes = []
     for position in blanks:
-        one, other = (text.glyph_box(text.character_index(beside)) for beside in (position - 1, position + 1))
-        if one is not None and other is not None:
-            across = max(other.left - one.right, one.left - other.right)
-            gaps[position] = max(across, other.bottom - one.top, one.bottom - other.top)
-            sizes.append(max(one.width, one.height))
+        before, after = (text.glyph_box(text.character_index(beside)) for beside in (position - 1, position + 1))
+        if before is not None and after is not None:
+            across = max(after.left - before.right, before.left - after.right)
+            gaps[position] = max(across, after.bottom - before.top, before.bottom - after.top)
+            sizes.append(max(before.width, before.height))
     if not gaps:
         return set()
     widest = statistics.median(gaps.values()) + _BLANK_WIDTH * statistics.median(sizes)

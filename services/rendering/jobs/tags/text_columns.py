@@ -60,7 +60,9 @@ class Columns:
         """Return whether the text from ``start`` to ``end`` jumps over a gap within a line."""
         passed = self._stretches[self._index(start) : self._index(end - 1) + 1]
         return any(
-            one.is_on_line_of(other.box) for index, one in enumerate(passed) for other in passed[index + 1 : index + 3]
+            stretch.is_on_line_of(other.box)
+            for index, stretch in enumerate(passed)
+            for other in passed[index + 1 : index + 3]
         )
 
     def below(self, start: int) -> Iterator[tuple[int, int]]:
@@ -81,7 +83,7 @@ class Columns:
 
     def _index(self, position: int) -> int:
         """Of the last stretch that begins there or before it."""
-        return max(bisect_right(self._stretches, position, key=lambda one: one.start) - 1, 0)
+        return max(bisect_right(self._stretches, position, key=lambda stretch: stretch.start) - 1, 0)
 
     def _next_line(self, line: _Stretch, column: Rectangle) -> _Stretch | None:
         middle = (line.box.top + line.box.bottom) / 2
@@ -95,14 +97,17 @@ class Columns:
             and not other.is_on_line_of(line.box)
             and min(other.box.right, column.right) > max(other.box.left, column.left)
         ]
-        return max(candidates, key=lambda one: (round(one.box.top), -one.box.left), default=None)
+        return max(candidates, key=lambda stretch: (round(stretch.box.top), -stretch.box.left), default=None)
 
 
 def _top(stretch: _Stretch) -> float:
     return stretch.box.top
 
 
-def _around(one: Rectangle, other: Rectangle) -> Rectangle:
+def _around(rectangle: Rectangle, other: Rectangle) -> Rectangle:
     return Rectangle(
-        min(one.left, other.left), min(one.bottom, other.bottom), max(one.right, other.right), max(one.top, other.top)
+        min(rectangle.left, other.left),
+        min(rectangle.bottom, other.bottom),
+        max(rectangle.right, other.right),
+        max(rectangle.top, other.top),
     )

@@ -191,7 +191,9 @@ def font_for(text: str, face: Face) -> Font | None:
     visible = _visible(text)
     if not visible:
         return primary(face)
-    if _is_emoji(text.strip()) and (colored := next((font for font in _named(_COLORED) if font.has(visible)), None)):
+    if _is_emoji(text.strip()) and (
+        colored := next((font for font in _font_of_name(_COLORED) if font.has(visible)), None)
+    ):
         return colored
     return next((font for font in _chain(visible, face) if font.has(visible)), None)
 
@@ -199,7 +201,7 @@ def font_for(text: str, face: Face) -> Font | None:
 def hand_for(text: str, family: str = SCRIPT_FAMILY) -> Font | None:
     """The first font of the family that has every visible character of a typed signature, or of one of its words, or None."""
     visible = _visible(text)
-    return next((font for name in _HANDWRITTEN[family] for font in _named(name) if font.has(visible)), None)
+    return next((font for name in _HANDWRITTEN[family] for font in _font_of_name(name) if font.has(visible)), None)
 
 
 def western_font(text: str, face: Face) -> Font:
@@ -231,7 +233,7 @@ def is_invisible(character: str) -> bool:
 
 def reset() -> None:
     """Forget what was found, for a changed ``FONT_DIRS``."""
-    for cached in (_files, _open, _primary, _western, _has_font, _others):
+    for cached in (_files, _open, _primary, _western, _has_font, _other_fonts):
         cached.cache_clear()
 
 
@@ -274,10 +276,10 @@ def _chain(text: str, face: Face) -> Iterator[Font]:
     elif script is not None:
         yield from _by_script(script, face.bold, serifs)
     for name in (*_SYMBOLS, *_LAST):
-        yield from _named(name)
+        yield from _font_of_name(name)
     yield from _cjk(face, text, serifs)
-    yield from _others()
-    yield from _named(_NEWEST_EMOJI)
+    yield from _other_fonts()
+    yield from _font_of_name(_NEWEST_EMOJI)
 
 
 def _by_script(script: str, bold: bool, serifs: bool) -> Iterator[Font]:
@@ -290,14 +292,14 @@ def _by_script(script: str, bold: bool, serifs: bool) -> Iterator[Font]:
             families.insert(0, _ARABIC_WITH_SERIFS)
     for weight in ("Bold", "Regular") if bold else ("Regular",):
         for family in families:
-            yield from _named(f"{family}-{weight}")
+            yield from _font_of_name(f"{family}-{weight}")
 
 
 def _cjk(face: Face, text: str, serifs: bool) -> Iterator[Font]:
     kind = "Serif" if serifs else "Sans"
     weight = "Bold" if face.bold else "Regular"
     for name in (f"Noto{kind}CJK-{weight}", "NotoSansCJK-Regular"):
-        yield from _named(name, _cjk_face(face.language, text))
+        yield from _font_of_name(name, _cjk_face(face.language, text))
 
 
 def _cjk_face(language: str, text: str) -> int:
@@ -315,16 +317,16 @@ def _cjk_face(language: str, text: str) -> int:
 def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
     """Fonts for Latin, Greek and Cyrillic, in order; those of ``HANDS`` have other scripts as well."""
     if family in _HANDWRITTEN:
-        return tuple(font for name in (*_HANDWRITTEN[family], "NotoSerif-Italic") for font in _named(name))
+        return tuple(font for name in (*_HANDWRITTEN[family], "NotoSerif-Italic") for font in _font_of_name(name))
     kind = "NotoSerif" if family == "Times" else "NotoSans"
-    return (_primary(family, bold, italic), *_named(f"{kind}-{_style(bold, italic)}"))
+    return (_primary(family, bold, italic), *_font_of_name(f"{kind}-{_style(bold, italic)}"))
 
 
 @cache
 def _primary(family: str, bold: bool, italic: bool) -> Font:
     if family in _HANDWRITTEN:
         return _western(family, bold, italic)[0]
-    candidates = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
+    candidates = list(_font_of_name(f"{FAMILIES[family]}-{_style(bold, italic)}"))
     if not candidates:
         raise FontsMissing(f"the fonts for {family} are missing: install the package fonts-liberation or set FONT_DIRS")
     return candidates[0]
@@ -334,7 +336,7 @@ def _style(bold: bool, italic: bool) -> str:
     return {(True, True): "BoldItalic", (True, False): "Bold", (False, True): "Italic"}.get((bold, italic), "Regular")
 
 
-def _named(name: str, index: int = 0) -> Iterator[Font]:
+def _font_of_name(name: str, index: int = 0) -> Iterator[Font]:
     if name.lower() in _files():
         yield _open(name.lower(), index)
 
@@ -345,7 +347,7 @@ def _open(name: str, index: int) -> Font:
 
 
 @cache
-def _others() -> tuple[Font, ...]:
+def _other_fonts() -> tuple[Font, ...]:
     """Every other regular Noto font: reached only for the rarest characters, and opened then, all of them."""
     names = sorted(name for name in _files() if name.startswith("noto") and name.endswith("-regular"))
     return tuple(_open(name, 0) for name in names if "cjk" not in name)

@@ -263,11 +263,11 @@ class _Sections:
 
     def parties(self) -> list[Block]:
         blocks = self._section(self._say("parties"))
-        several = len(self._request.parties) > 1
+        are_several = len(self._request.parties) > 1
         for party in self._request.parties:
-            head = [self._text(_called(party), _STRONG, longest=200)]
-            about = [party.role] if several else []
-            about += [text for text in (party.email, party.phone) if text and text != _called(party)]
+            head = [self._text(_name_of(party), _STRONG, longest=200)]
+            about = [party.role] if are_several else []
+            about += [text for text in (party.email, party.phone) if text and text != _name_of(party)]
             if about:
                 head.append(self._text(_joined(about), _QUIET, longest=500))
             head.append(
@@ -406,12 +406,12 @@ class _Sections:
             key, level = (
                 ("evidence.proof_assured", line.data["acr"]) if line.data.get("acr") else ("evidence.proof", "")
             )
-            said = {
+            placeholders = {
                 "names": " · ".join(names),
                 "issuer": line.data.get("issuer"),
                 "moment": self._time(line.occurred_at),
             }
-            proofs.append(self._say(key, **said, level=level))
+            proofs.append(self._say(key, **placeholders, level=level))
         return list(dict.fromkeys(proofs[-fields:])) if fields else []
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
@@ -522,7 +522,7 @@ class _Sections:
             keys = ["name"] if any(event.data.get(key) for key in sent_to) else ["name", "email", "phone"]
             sentences = [str(party[key]) for key in keys if party.get(key)] or [str(party.get("role") or "")]
         elif event.submitter_id is not None and event.submitter_id in self._parties:
-            sentences = [_called(self._parties[event.submitter_id])]
+            sentences = [_name_of(self._parties[event.submitter_id])]
         if event.data.get("by"):
             name = f"{event.data['by_name']}, " if event.data.get("by_name") else ""
             sentences.append(self._say("events.by", who=f"{name}{event.data['by']}"))
@@ -545,8 +545,8 @@ class _Sections:
     def _changes(self, event: TrailEvent) -> list[str]:
         """Return what a line of a change says, each change in words."""
         changes = event.data.get("changes")
-        named = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
-        sentences = [sentence for change in named for sentence in self._change(change)]
+        well_formed = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
+        sentences = [sentence for change in well_formed for sentence in self._change(change)]
         if len(sentences) > _MOST_CHANGES:
             sentences = [*sentences[:_MOST_CHANGES], self._say("change.more", count=len(sentences) - _MOST_CHANGES)]
         return sentences
@@ -577,9 +577,11 @@ class _Sections:
         return self._say(f"group.{group}", name=name) if f"group.{group}" in self._messages else key
 
     def _became(self, label: str, before: object, after: object) -> str:
-        return self._say("change.became", what=label, before=self._said(before), after=self._said(after))
+        return self._say(
+            "change.became", what=label, before=self._value_in_words(before), after=self._value_in_words(after)
+        )
 
-    def _said(self, value: object) -> str:
+    def _value_in_words(self, value: object) -> str:
         if value is None or value in ("", [], {}):
             return self._say("change.unset")
         if isinstance(value, bool):
@@ -604,7 +606,7 @@ class _Sections:
 
     def _label(self, text: str) -> str:
         """A label in capitals, where the script has them; in Turkish an i keeps its dot (Unicode, SpecialCasing)."""
-        if any(unicodedata.category(one) == "Lo" for one in text):
+        if any(unicodedata.category(character) == "Lo" for character in text):
             return text
         capitals = (text.replace("i", "İ") if self._messages.language == "tr" else text).upper()
         return Sentence(capitals) if isinstance(text, Sentence) else capitals
@@ -670,7 +672,7 @@ def _listed(party: Mapping[str, object]) -> str:
     return f"{role}: {', '.join(details)}" if details else role
 
 
-def _called(party: PartySummary) -> str:
+def _name_of(party: PartySummary) -> str:
     return party.name or party.email or party.phone or party.role
 
 

@@ -88,9 +88,9 @@ class CscProvider:
                 return self._send_person({"scope": "service"}, state)
             token = text_of(self._token_for(session, answers, "service"), "access_token")
         chosen = self._settings.credential_id or self._only_one(token)
-        found, details = self._read(chosen, token)
+        credential, details = self._read(chosen, token)
         self._known[chosen] = details
-        return found if token is None else replace(found, session=token)
+        return credential if token is None else replace(credential, session=token)
 
     def _read(self, chosen: str, token: str | None = None) -> tuple[Credential, _Details]:
         answer = self._call(
@@ -101,38 +101,38 @@ class CscProvider:
         key, certificate = _part(answer, "key"), _part(answer, "cert")
         self._check_state(str(key.get("status", "")), str(certificate.get("status", "")))
         algorithms = tuple(texts_of(key.get("algo")))
-        chain = tuple(_octets(one) for one in texts_of(certificate.get("certificates")))
+        chain = tuple(_octets(encoded) for encoded in texts_of(certificate.get("certificates")))
         if not chain:
             raise _bad_answer("the credential has no certificate")
         multisign = answer.get("multisign")
         most = multisign if isinstance(multisign, int) and not isinstance(multisign, bool) else 1
-        found = Credential(
+        credential = Credential(
             id=chosen,
             chain=chain,
             mechanisms=csc_algorithms.mechanisms(algorithms),
             bound=str(answer.get("SCAL", "2")) != "1",
             most_at_once=min(max(1, most), _MOST_AT_ONCE),
         )
-        return found, _details(answer, algorithms)
+        return credential, _details(answer, algorithms)
 
     def _only_one(self, token: str | None) -> str:
         """The identifier of the only credential there is."""
-        found: list[str] = []
+        identifiers: list[str] = []
         page: str | None = None
         for _ in range(_MOST_PAGES):
             answer = self._call("credentials/list", {"pageToken": page} if page else {}, token=token)
-            found += texts_of(answer.get("credentialIDs"))
+            identifiers += texts_of(answer.get("credentialIDs"))
             page = answer.get("nextPageToken") or None
             if not isinstance(page, str):
                 break
-        if not found:
+        if not identifiers:
             raise ProviderFailed("no_credential", "the provider has no credential for this account", retryable=False)
-        if len(found) > 1:
-            names = self._service.plain(", ".join(found[:10]))
+        if len(identifiers) > 1:
+            names = self._service.plain(", ".join(identifiers[:10]))
             raise ProviderFailed(
                 "credential_not_chosen", f"choose one of the provider's credentials: {names}", retryable=False
             )
-        return found[0]
+        return identifiers[0]
 
     def _check_state(self, key: str, certificate: str) -> None:
         words = f"{key} {certificate}".lower()
@@ -186,15 +186,15 @@ class CscProvider:
         """PIN and one-time code as the version wants them; Pending when a person must give one."""
         if details.mode != "explicit":
             return {}
-        given, questions = {}, []
+        secret_by_id, questions = {}, []
         if details.pin is not None:
             if pin := self._settings.authorization.pin or answers.get(details.pin):
-                given[details.pin] = pin
+                secret_by_id[details.pin] = pin
             else:
                 questions.append(Question(details.pin, details.pin_label, hidden=True, numeric=details.pin_is_numeric))
         if details.code is not None:
             if code := answers.get(details.code) or self._computed_code():
-                given[details.code] = code
+                secret_by_id[details.code] = code
             else:
                 questions.append(Question(details.code, details.code_label, numeric=details.code_is_numeric))
         if questions:
@@ -202,8 +202,8 @@ class CscProvider:
                 self._send_code(credential, details.code)
             return Pending(_packed({"asked": True}), now() + _PERSON_HAS, questions=tuple(questions))
         if self._service.version == "v1":
-            return given
-        return {"authData": [{"id": name, "value": value} for name, value in given.items()]}
+            return secret_by_id
+        return {"authData": [{"id": name, "value": value} for name, value in secret_by_id.items()]}
 
     def _computed_code(self) -> str | None:
         secret = self._settings.authorization.totp
@@ -256,12 +256,12 @@ class CscProvider:
             "type": "credential",
             "credentialID": credential.id,
             "numSignatures": len(hashes),
-            "documentDigests": [{"hash": b64encode(one).decode(), "label": label[:200]} for one in hashes],
+            "documentDigests": [{"hash": b64encode(digest).decode(), "label": label[:200]} for digest in hashes],
             "hashAlgorithmOID": csc_algorithms.HASHES[mechanism.hash],
         }
         return {"authorization_details": json.dumps([details])}
 
-    def _send_person(self, wanted: Mapping[str, str], state: str | None) -> Pending:
+    def _send_person(self, parameters: Mapping[str, str], state: str | None) -> Pending:
         """The address of the provider's page, with all that it is to know; pushed beforehand where the provider takes that."""
         if self._return_url is None:
             raise ProviderFailed(
@@ -279,7 +279,7 @@ class CscProvider:
             "state": state,
             "code_challenge": challenge,
             "code_challenge_method": "S256",
-            **wanted,
+            **parameters,
         }
         until = now() + _PERSON_HAS
         if self._service.offers("oauth2/pushed_authorize"):
@@ -292,24 +292,28 @@ class CscProvider:
             query = {"client_id": client, "request_uri": text_of(pushed, "request_uri")}
             until = min(until, now() + timedelta(seconds=seconds_of(pushed, 90.0)) + _PERSON_HAS)
         url = f"{self._service.oauth_url('oauth2/authorize')}?{urlencode(query)}"
-        scope = "service" if wanted.get("scope") == "service" else "credential"
+        scope = "service" if parameters.get("scope") == "service" else "credential"
         return Pending(_packed({"verifier": verifier, "state": state, "for": scope}), until, action_url=url)
 
     def _token_for(self, session: str, answers: Mapping[str, str], purpose: str) -> dict[str, Any]:
         """Return what the code is worth that the person came back with."""
-        known = _unpacked(session)
-        if known.get("for") != purpose or (answers.get("state", known.get("state")) != known.get("state")):
+        sent = _unpacked(session)
+        if sent.get("for") != purpose or (answers.get("state", sent.get("state")) != sent.get("state")):
             raise ProviderFailed("refused", "the person came back from another request", retryable=False)
         if "code" not in answers:
-            said = self._service.plain(answers.get("error_description") or answers.get("error", ""), answers.values())
-            raise ProviderFailed("refused", f"the signature was refused at the provider ({said})", retryable=False)
-        return self._exchange_code(answers["code"], str(known.get("verifier", "")), self._return_url)
+            quoted = self._service.plain(answers.get("error_description") or answers.get("error", ""), answers.values())
+            raise ProviderFailed("refused", f"the signature was refused at the provider ({quoted})", retryable=False)
+        return self._exchange_code(answers["code"], str(sent.get("verifier", "")), self._return_url)
 
     def _exchange_code(self, code: str, verifier: str, return_url: str | None) -> dict[str, Any]:
-        way = self._settings.authorization
+        authorization = self._settings.authorization
         form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
-        optional = {"client_id": way.client_id, "client_secret": way.client_secret, "redirect_uri": return_url}
-        return self._oauth("oauth2/token", {**form, **{key: one for key, one in optional.items() if one}})
+        optional = {
+            "client_id": authorization.client_id,
+            "client_secret": authorization.client_secret,
+            "redirect_uri": return_url,
+        }
+        return self._oauth("oauth2/token", {**form, **{key: value for key, value in optional.items() if value}})
 
     def _token_key(self) -> str:
         """In version 1 a credential's token is the SAD; in version 2 it stands in the header."""
@@ -334,14 +338,14 @@ class CscProvider:
         size = self._profile.hashes_per_call or len(hashes)
         signatures: list[bytes] = []
         for begin in range(0, len(hashes), size):
-            some = hashes[begin : begin + size]
+            portion = hashes[begin : begin + size]
             if begin:
-                permission = self._extended(credential, permission, some, mechanism)
-            answer = self._sign(credential, permission, some, mechanism, idempotency_key)
+                permission = self._extended(credential, permission, portion, mechanism)
+            answer = self._sign(credential, permission, portion, mechanism, idempotency_key)
             response = answer.get("responseID")
-            if isinstance(response, str) and response and len(some) == len(hashes):
+            if isinstance(response, str) and response and len(portion) == len(hashes):
                 started = {"response": response, "until": (now() + _POLLED_FOR).isoformat(), "polls": 0}
-                return _asked_again(started)
+                return _pending_again(started)
             signatures += _signatures(answer)
         self._give_back(permission)
         return tuple(signatures)
@@ -395,12 +399,14 @@ class CscProvider:
                 hidden=(permission.get("sad"),),
             )
         except Refusal as refusal:
-            said = refusal.text.lower()
-            if refusal.status == HTTPStatus.BAD_REQUEST and any(text in said for text in self._profile.not_ready):
-                return _asked_again(started)
+            refusal_text = refusal.text.lower()
+            if refusal.status == HTTPStatus.BAD_REQUEST and any(
+                text in refusal_text for text in self._profile.not_ready
+            ):
+                return _pending_again(started)
             raise self._service.failure("signatures/signPolling", refusal, (permission.get("sad"),)) from refusal
         if not answer.get("signatures"):
-            return _asked_again(started)
+            return _pending_again(started)
         signatures = _signatures(answer)
         if len(signatures) == count:
             self._give_back(permission)
@@ -440,7 +446,7 @@ class CscProvider:
         return self._known[credential.id]
 
     def _hashes(self, hashes: Sequence[bytes], mechanism: Mechanism) -> dict[str, Any]:
-        encoded = [b64encode(one).decode() for one in hashes]
+        encoded = [b64encode(digest).decode() for digest in hashes]
         algorithm = csc_algorithms.HASHES[mechanism.hash]
         if self._service.version == "v1":
             return {"hash": encoded, "hashAlgo": algorithm}
@@ -449,8 +455,8 @@ class CscProvider:
     def _sent(self, data: Mapping[str, Any]) -> list[str]:
         """The secrets in what is sent, so that no message repeats them."""
         return [
-            *(one for one in data.values() if isinstance(one, str)),
-            *(one["value"] for one in data.get("authData", ())),
+            *(value for value in data.values() if isinstance(value, str)),
+            *(entry["value"] for entry in data.get("authData", ())),
         ]
 
     def _call(
@@ -501,12 +507,12 @@ def _details(answer: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details
 def _details_of_version_2(auth: Mapping[str, Any], algorithms: tuple[str, ...]) -> _Details:
     listed = auth.get("objects")
     objects = (
-        [one for one in listed if isinstance(one, dict) and isinstance(one.get("id"), str)]
+        [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
         if isinstance(listed, list)
         else []
     )
-    pin = next((one for one in objects if str(one.get("type", "")).lower() == "password"), {})
-    code = next((one for one in objects if one is not pin), {})
+    pin = next((entry for entry in objects if str(entry.get("type", "")).lower() == "password"), {})
+    code = next((entry for entry in objects if entry is not pin), {})
     return _Details(
         mode=str(auth.get("mode", "implicit")),
         algorithms=algorithms,
@@ -544,10 +550,10 @@ def _octets(text: object) -> bytes:
 
 
 def _signatures(answer: Mapping[str, Any]) -> tuple[bytes, ...]:
-    found = answer.get("signatures")
-    if not isinstance(found, list):
+    encoded = answer.get("signatures")
+    if not isinstance(encoded, list):
         raise _bad_answer("it has no signatures")
-    return tuple(_octets(one) for one in found)
+    return tuple(_octets(signature) for signature in encoded)
 
 
 def _bad_answer(why: str) -> ProviderFailed:
@@ -559,7 +565,7 @@ def _granted(answer: Mapping[str, Any], key: str, name: str) -> Grant:
     return Grant(json.dumps(secret), now() + timedelta(seconds=seconds_of(answer, _GRANT_KEPT)))
 
 
-def _asked_again(started: Mapping[str, Any]) -> Pending:
+def _pending_again(started: Mapping[str, Any]) -> Pending:
     """The provider is at work: asked after 2 s, then ever less often."""
     until = datetime.fromisoformat(str(started["until"]))
     if now() >= until:
@@ -578,12 +584,12 @@ def _packed(session: Mapping[str, Any]) -> str:
 
 def _unpacked(text: str) -> dict[str, Any]:
     try:
-        known = json.loads(text if text.startswith("{") else urlsafe_b64decode(text))
+        content = json.loads(text if text.startswith("{") else urlsafe_b64decode(text))
     except ValueError:
-        known = None
-    if not isinstance(known, dict):
+        content = None
+    if not isinstance(content, dict):
         raise ProviderFailed("grant_refused", "the session is not one of this provider", retryable=True)
-    return known
+    return content
 
 
 def _one_time_code(secret: str, moment: datetime) -> str:
@@ -601,4 +607,4 @@ def _proof_key() -> tuple[str, str]:
 
 
 def _for_url(hashes: Sequence[bytes]) -> str:
-    return ",".join(urlsafe_b64encode(one).decode().rstrip("=") for one in hashes)
+    return ",".join(urlsafe_b64encode(digest).decode().rstrip("=") for digest in hashes)

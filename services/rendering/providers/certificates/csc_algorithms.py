@@ -23,12 +23,14 @@ _KEYS = {"rsa": _RSA_KEY, "ecdsa": _EC_KEY}
 
 def mechanisms(identifiers: Iterable[str]) -> tuple[Mechanism, ...]:
     """Return what a credential's ``key.algo`` allows; what is not known here is left out."""
-    found: dict[Mechanism, None] = {}
+    allowed: dict[Mechanism, None] = {}
     for identifier in identifiers:
         if (name := _OF_ANY_HASH.get(identifier)) is not None:
-            found.update(dict.fromkeys(Mechanism(name, digest) for digest in HASHES))
-        found.update(dict.fromkeys(one for one, known in _SIGNATURES.items() if known == identifier))
-    return tuple(found)
+            allowed.update(dict.fromkeys(Mechanism(name, digest) for digest in HASHES))
+        allowed.update(
+            dict.fromkeys(mechanism for mechanism, of_mechanism in _SIGNATURES.items() if of_mechanism == identifier)
+        )
+    return tuple(allowed)
 
 
 def sign_algorithm(mechanism: Mechanism, offered: Iterable[str], preferred: str) -> dict[str, str]:
@@ -38,7 +40,7 @@ def sign_algorithm(mechanism: Mechanism, offered: Iterable[str], preferred: str)
         parameters = b64encode(pss_parameters(mechanism.hash)).decode()
         return {"signAlgo": _RSASSA_PSS, "signAlgoParams": parameters}
     of_signature, of_key = _SIGNATURES[mechanism], _KEYS[mechanism.algorithm]
-    known = set(offered)
-    if (of_signature in known) != (of_key in known):
-        return {"signAlgo": of_signature if of_signature in known else of_key}
+    offered_set = set(offered)
+    if (of_signature in offered_set) != (of_key in offered_set):
+        return {"signAlgo": of_signature if of_signature in offered_set else of_key}
     return {"signAlgo": of_key if preferred == "key" else of_signature}

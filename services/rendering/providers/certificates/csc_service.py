@@ -103,36 +103,36 @@ class CscService:
     @property
     def info(self) -> dict[str, Any]:
         """Return what the service says of itself. Raises ProviderFailed."""
-        return self._known()[0]
+        return self._info_and_version()[0]
 
     @property
     def version(self) -> str:
         """``v1`` or ``v2``. Raises ProviderFailed."""
-        return self._known()[1]
+        return self._info_and_version()[1]
 
     def offers(self, method: str) -> bool:
         return method in texts_of(self.info.get("methods"))
 
-    def _known(self) -> tuple[dict[str, Any], str]:
+    def _info_and_version(self) -> tuple[dict[str, Any], str]:
         with self._lock:
             if self._info is None or self._info[2] < time.monotonic():
                 self._info = (*self._look(), time.monotonic() + _INFO_KEPT)
             return self._info[0], self._info[1]
 
     def _look(self) -> tuple[dict[str, Any], str]:
-        *others, last = self._versions
-        for version in (*others, last):
+        *earlier_versions, last_version = self._versions
+        for version in (*earlier_versions, last_version):
             try:
                 info = self._exchange("info", f"{self.base}/csc/{version}/info", _json({}), {}, ())
             except Refusal as refusal:
                 if refusal.status not in _NO_SUCH_PATH:
                     raise self.failure("info", refusal, ()) from refusal
-                if version == last:
+                if version == last_version:
                     message = "there is no CSC service at the provider's URL"
                     raise ProviderFailed("not_configured", message, retryable=False) from refusal
                 continue
-            said = str(info.get("specs", ""))
-            return info, version if said[:1] not in {"1", "2"} else f"v{said[:1]}"
+            specs = str(info.get("specs", ""))
+            return info, version if specs[:1] not in {"1", "2"} else f"v{specs[:1]}"
         raise AssertionError("each profile has a version")
 
     # --- calls
@@ -175,7 +175,7 @@ class CscService:
 
     def failure(self, operation: str, refusal: Refusal, hidden: Iterable[str | None]) -> ProviderFailed:
         """Return what a refusal means for the signature."""
-        status, said = refusal.status, refusal.text
+        status, refusal_text = refusal.status, refusal.text
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return ProviderFailed(
                 "busy", "the provider accepts no more calls for now", retryable=True, retry_after=refusal.retry_after
@@ -186,7 +186,7 @@ class CscService:
         words = self.plain(refusal.description or refusal.error, hidden)
         quoted = f" ({words})" if words else ""
         for pattern, code in self.profile.failures:
-            if re.search(pattern, said, re.IGNORECASE):
+            if re.search(pattern, refusal_text, re.IGNORECASE):
                 meaning = FAILURES[code]
                 return ProviderFailed(
                     code, f"{meaning.message}{quoted}", retryable=meaning.retryable, counts=meaning.counts
@@ -206,11 +206,19 @@ class CscService:
         return line[:_LONGEST_MESSAGE]
 
     def _secrets(self) -> Iterable[str]:
-        way = self.settings.authorization
-        login = f"{way.user}:{way.password}" if way.password else None
+        authorization = self.settings.authorization
+        login = f"{authorization.user}:{authorization.password}" if authorization.password else None
         token = self._token.value if self._token else None
-        given = (way.password, way.key, way.client_secret, way.private_key, way.pin, way.totp, self.settings.secret)
-        for secret in filter(None, (*given, login, token)):
+        configured = (
+            authorization.password,
+            authorization.key,
+            authorization.client_secret,
+            authorization.private_key,
+            authorization.pin,
+            authorization.totp,
+            self.settings.secret,
+        )
+        for secret in filter(None, (*configured, login, token)):
             yield secret
             yield b64encode(secret.encode()).decode()
 
@@ -218,12 +226,12 @@ class CscService:
 
     def _login(self) -> dict[str, str]:
         """The header that says who calls."""
-        way = self.settings.authorization
-        if way.type == "api_key":
-            return {_needed(way.header, "header"): _needed(way.key, "key")}
-        if way.type == "basic" and not self.offers("auth/login"):
-            return _basic(way.user, way.password)
-        if way.type in ("basic", "client_credentials", "authorization_code"):
+        authorization = self.settings.authorization
+        if authorization.type == "api_key":
+            return {_needed(authorization.header, "header"): _needed(authorization.key, "key")}
+        if authorization.type == "basic" and not self.offers("auth/login"):
+            return _basic(authorization.user, authorization.password)
+        if authorization.type in ("basic", "client_credentials", "authorization_code"):
             return {"Authorization": f"Bearer {self._service_token()}"}
         return {}
 
@@ -239,20 +247,26 @@ class CscService:
         with self._lock:
             if self._token is not None and time.monotonic() < self._token.until:
                 return self._token.value
-        way = self.settings.authorization
+        authorization = self.settings.authorization
         try:
-            if way.type == "basic":
+            if authorization.type == "basic":
                 url = f"{self.base}/csc/{self.version}/auth/login"
                 answer = self._exchange(
-                    "auth/login", url, _json({"rememberMe": False}), _basic(way.user, way.password), ()
+                    "auth/login",
+                    url,
+                    _json({"rememberMe": False}),
+                    _basic(authorization.user, authorization.password),
+                    (),
                 )
             else:
                 form = {
                     "grant_type": "client_credentials",
-                    "client_id": _needed(way.client_id, "client_id"),
-                    "client_secret": _needed(way.client_secret, "client_secret"),
+                    "client_id": _needed(authorization.client_id, "client_id"),
+                    "client_secret": _needed(authorization.client_secret, "client_secret"),
                 }
-                answer = self.oauth("oauth2/token", {**form, "scope": way.scope} if way.scope else form)
+                answer = self.oauth(
+                    "oauth2/token", {**form, "scope": authorization.scope} if authorization.scope else form
+                )
         except Refusal as refusal:
             failed = self.failure("the login", refusal, ())
             if failed.code in ("invalid_request", "grant_refused"):
@@ -267,8 +281,8 @@ class CscService:
     def _forget_token(self) -> bool:
         """True when there was one that may have run out."""
         with self._lock:
-            had, self._token = self._token is not None, None
-            return had
+            was_there, self._token = self._token is not None, None
+            return was_there
 
     # --- the exchange
 
@@ -362,16 +376,16 @@ def seconds_of(answer: Mapping[str, Any], default: float) -> float:
 
 def _profile(name: str) -> Profile:
     if name not in PROFILES:
-        known = ", ".join(sorted(PROFILES))
-        raise ProviderFailed("not_configured", f"no profile has that name; the profiles are {known}", retryable=False)
+        names = ", ".join(sorted(PROFILES))
+        raise ProviderFailed("not_configured", f"no profile has that name; the profiles are {names}", retryable=False)
     return PROFILES[name]
 
 
 def _base_of(settings: CertsignSettings, profile: Profile) -> tuple[str, tuple[str, ...]]:
     """The service's root, and the versions to look for; a URL may name one."""
     base, versions = settings.url.strip().rstrip("/"), profile.versions
-    if (named := _VERSION_IN_URL.search(base)) is not None:
-        base, versions = base[: named.start()], (named[1],)
+    if (match := _VERSION_IN_URL.search(base)) is not None:
+        base, versions = base[: match.start()], (match[1],)
     prefix = profile.mtls_host_prefix
     parts = urlsplit(base)
     if settings.authorization.type == "mtls" and prefix and not parts.netloc.startswith(prefix):
@@ -380,10 +394,12 @@ def _base_of(settings: CertsignSettings, profile: Profile) -> tuple[str, tuple[s
 
 
 def _client_certificate(settings: CertsignSettings) -> ClientCertificate | None:
-    way = settings.authorization
-    if way.type != "mtls":
+    authorization = settings.authorization
+    if authorization.type != "mtls":
         return None
-    client = ClientCertificate(_needed(way.certificate, "certificate"), _needed(way.private_key, "private_key"))
+    client = ClientCertificate(
+        _needed(authorization.certificate, "certificate"), _needed(authorization.private_key, "private_key")
+    )
     try:
         client.context()
     except ValueError as error:
@@ -436,4 +452,4 @@ def _retry_after(answer: Answer) -> timedelta | None:
 
 def texts_of(value: object) -> list[str]:
     """The texts of what should be a list of them."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

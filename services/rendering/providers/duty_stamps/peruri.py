@@ -22,7 +22,7 @@ from urllib.parse import quote
 from contracts.providers import DutystampSettings, Price, StampOffer
 from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Answer, Outbound
-from services.rendering.providers.calls import called, judge, without_secrets
+from services.rendering.providers.calls import guarded_call, judge, without_secrets
 from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.failures import ProviderFailed
 
@@ -98,13 +98,13 @@ class Peruri:
         """Ask how many stamps can still be bought; None where the answer does not say. Raises ProviderFailed."""
         answer = self._call("POST", f"{self._backend_url}/function/saldopos", {})
         result = answer.get("result")
-        found = (
+        count = (
             next((result[key] for key in ("saldo", "balance", "quota") if key in result), None)
             if isinstance(result, dict)
             else result
         )
         try:
-            return None if found is None else int(found)
+            return None if count is None else int(count)
         except (TypeError, ValueError):
             return None
 
@@ -122,17 +122,17 @@ class Peruri:
 
     def find(self, key: str) -> Serial | None:
         """Look for the stamp that was bought under ``key``. Raises ProviderFailed where the lists cannot be read."""
-        found = [entry for entry in self._states(key) if entry.key == key]
-        found = found or [entry for entry in self.listed() if entry.key == key]
-        if not found:
+        entries = [entry for entry in self._states(key) if entry.key == key]
+        entries = entries or [entry for entry in self.listed() if entry.key == key]
+        if not entries:
             return None
-        first = min(found, key=lambda entry: (entry.used, entry.number))
+        first = min(entries, key=lambda entry: (entry.used, entry.number))
         return Serial(first.number, self._picture(first.number), PRICE)
 
     def listed(self) -> list[KnownSerial]:
         """List all stamps that were ever bought. Raises ProviderFailed, also when the list is not whole."""
         user = quote(self._settings.user or "", safe="")
-        return _known(self._call("GET", f"{self._stamp_url}/chanel/sale/stamp/ext/{user}"))
+        return _serials_of_list(self._call("GET", f"{self._stamp_url}/chanel/sale/stamp/ext/{user}"))
 
     def is_used(self, serial: str) -> bool:
         """Ask whether the stamp is on a document. Raises ProviderFailed."""
@@ -148,7 +148,9 @@ class Peruri:
         return True
 
     def _states(self, text: str) -> list[KnownSerial]:
-        return _known(self._call("GET", f"{self._backend_url}/api/chanel/stamp/ext?filter={quote(text, safe='')}"))
+        return _serials_of_list(
+            self._call("GET", f"{self._backend_url}/api/chanel/stamp/ext?filter={quote(text, safe='')}")
+        )
 
     def _purchase(self, key: str, category: str) -> dict[str, Any]:
         return {
@@ -234,9 +236,9 @@ class Peruri:
         for renewed in (False, True):
             token = self._current_token()
             flag = {"retryFlag": "1"} if again or renewed else {}
-            answer = self._asked("POST", url, {**body, **flag, "jwToken": token}, {}, PLACING_SECONDS, buys=True)
+            answer = self._send("POST", url, {**body, **flag, "jwToken": token}, {}, PLACING_SECONDS, buys=True)
             content = self._content(answer, buys=True)
-            code, words = str(content.get("errorCode") or ""), self._said(content.get("errorMessage"))
+            code, words = str(content.get("errorCode") or ""), self._shown_text(content.get("errorMessage"))
             if code == _OK and str(content.get("status")).lower() == "true":
                 return
             if not renewed and (code == _TOKEN_OVER or _ABOUT_TOKEN.search(words)):
@@ -291,7 +293,7 @@ class Peruri:
         knows."""
         for renewed in (False, True):
             token = self._current_token()
-            answer = self._asked(method, url, body, {"Authorization": f"Bearer {token}"}, seconds, buys=buys)
+            answer = self._send(method, url, body, {"Authorization": f"Bearer {token}"}, seconds, buys=buys)
             over = answer.status == HTTPStatus.UNAUTHORIZED
             content = {} if over else self._content(answer, buys=buys)
             code = str(content.get("statusCode") or "")
@@ -303,7 +305,7 @@ class Peruri:
             if over or code == _TOKEN_OVER:
                 words = "The provider does not accept the token that it has just issued."
                 raise ProviderFailed("token_refused", words, retryable=True)
-            words = self._said(content.get("message"))
+            words = self._shown_text(content.get("message"))
             if _ABOUT_QUOTA.search(words):
                 raise ProviderFailed(
                     "no_stamps_left", f"The account has no stamps left to buy: {words}", retryable=False
@@ -321,18 +323,18 @@ class Peruri:
             if self._token is not None and self._token != spent:
                 return self._token
             body = {"user": self._settings.user, "password": self._settings.password}
-            answer = self._asked("POST", f"{self._backend_url}/api/users/login", body, {}, SECONDS, buys=False)
+            answer = self._send("POST", f"{self._backend_url}/api/users/login", body, {}, SECONDS, buys=False)
             content = {} if answer.status == HTTPStatus.UNAUTHORIZED else self._content(answer, buys=False)
             token = content.get("token")
             if str(content.get("statusCode")) != _OK or not isinstance(token, str) or not token:
-                words = self._said(content.get("message"))
+                words = self._shown_text(content.get("message"))
                 raise ProviderFailed(
                     "login_refused", f"The provider does not accept the login: {words}".rstrip(": "), retryable=False
                 )
             self._token = token
             return token
 
-    def _asked(
+    def _send(
         self,
         method: str,
         url: str,
@@ -351,7 +353,7 @@ class Peruri:
         def get() -> Answer:
             return self._outbound.get(url, sent, total_timeout=seconds, max_response=_LARGEST_ANSWER)
 
-        return called(url, post if method == "POST" else get, buys=buys)
+        return guarded_call(url, post if method == "POST" else get, buys=buys)
 
     def _content(self, answer: Answer, *, buys: bool) -> dict[str, Any]:
         """Return what it says, unless its status says all."""
@@ -368,7 +370,7 @@ class Peruri:
     def _secrets(self) -> tuple[str | None, ...]:
         return self._settings.password, self._token
 
-    def _said(self, words: object) -> str:
+    def _shown_text(self, words: object) -> str:
         """Return what it says, in one line, without our secrets should it repeat them."""
         return without_secrets(words, self._secrets)
 
@@ -379,9 +381,9 @@ def is_picture(data: bytes) -> bool:
 
 
 def _adapter_failed(serial: str, code: str, words: str) -> ProviderFailed:
-    known, meaning, retryable = ADAPTER_CODES.get(code, ("refused", "the adapter refused", False))
+    failure_code, meaning, retryable = ADAPTER_CODES.get(code, ("refused", "the adapter refused", False))
     details = f" (code {code}: {words})" if words and words != "-" else f" (code {code})"
-    return ProviderFailed(known, f"Stamp {serial}: {meaning}{details}.", retryable=retryable)
+    return ProviderFailed(failure_code, f"Stamp {serial}: {meaning}{details}.", retryable=retryable)
 
 
 def _no_answer(words: str) -> ProviderFailed:
@@ -405,24 +407,24 @@ def _entries(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _known(answer: Mapping[str, Any]) -> list[KnownSerial]:
+def _serials_of_list(answer: Mapping[str, Any]) -> list[KnownSerial]:
     """The serials of a list. One that is not whole, or not to be read, says nothing about what is not in it."""
     result = answer.get("result")
     rows = result.get("data") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(rows, list):
         raise _misunderstood("its list of stamps")
-    known = []
+    serials = []
     for row in rows:
         number = _text(row, "sn", "serialnumber", "SN") if isinstance(row, dict) else None
         if number is None:
             raise _misunderstood("its list of stamps")
-        known.append(KnownSerial(number, _text(row, "file", "namafile"), row.get("status") == "STAMP"))
+        serials.append(KnownSerial(number, _text(row, "file", "namafile"), row.get("status") == "STAMP"))
     total = result.get("total")
-    if isinstance(total, int) and total > len(known):
+    if isinstance(total, int) and total > len(serials):
         raise ProviderFailed(
-            "list_incomplete", f"The provider lists {len(known)} of {total} stamps only.", retryable=True
+            "list_incomplete", f"The provider lists {len(serials)} of {total} stamps only.", retryable=True
         )
-    return known
+    return serials
 
 
 def _text(entry: Mapping[str, Any], *names: str) -> str | None:

@@ -19,7 +19,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.http.outbound import Outbound
 from contracts.runtime.http.signed_requests import UnusableSecret, signed_headers
 from contracts.types import Tolerant
-from services.rendering.providers.calls import called, judge, without_secrets
+from services.rendering.providers.calls import guarded_call, judge, without_secrets
 from services.rendering.providers.duty_stamps.dutystamp import Box, KnownSerial, Serial
 from services.rendering.providers.duty_stamps.peruri import USER_AGENT, is_picture
 from services.rendering.providers.failures import ProviderFailed
@@ -168,7 +168,7 @@ class StampWorker:
                 "not_configured", f"The setting secret of the duty stamp {error}.", retryable=False
             ) from error
         headers |= {"Accept": "application/json", "User-Agent": USER_AGENT, "Idempotency-Key": key}
-        answer = called(
+        answer = guarded_call(
             self._url,
             lambda: self._outbound.post(
                 f"{self._url}/{step}",

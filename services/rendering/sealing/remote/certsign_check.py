@@ -11,7 +11,7 @@ from services.rendering.protocol.messages import Signatory
 from services.rendering.providers.certificates.certsign import CertificateProvider, Credential, Pending
 from services.rendering.providers.failures import ProviderFailed
 from services.rendering.providers.opening import OpenForChecks, host_of, settings_of
-from services.rendering.sealing.remote.credentials import mark_of, may_have_counted, tried_once
+from services.rendering.sealing.remote.credentials import counts_tries, mark_of, may_have_counted
 from services.rendering.signatures.anchors import anchors_of
 from services.rendering.signatures.workshop import Workshop
 from services.rendering.storage import certsigning
@@ -38,17 +38,17 @@ class CertsignChecks:
         except ProviderFailed as failed:
             return CertsignCheck(provider="", problem=failed.message)
         name = host_of(settings)
-        found = CertsignCheck(provider=name, last_signed_at=self._database.read(certsigning.last_signed_at, name))
+        result = CertsignCheck(provider=name, last_signed_at=self._database.read(certsigning.last_signed_at, name))
         try:
             by_signers = settings.mode is CertsignMode.SIGNER
             provider = self._open_provider(settings, _NOBODY_COMES_BACK if by_signers else None)
             credential = provider.credential(state=_NOBODY_COMES_BACK if by_signers else None)
             if isinstance(credential, Pending):
                 # Signers log in there themselves: more than that it asks for them cannot be found out.
-                return found if by_signers else found.model_copy(update={"problem": _PERSON})
+                return result if by_signers else result.model_copy(update={"problem": _PERSON})
             signatory = self._signatory(settings, credential)
-            known = {"subject": signatory.subject, "valid_to": signatory.valid_to}
-            found = found.model_copy(update=known)
+            certificate = {"subject": signatory.subject, "valid_to": signatory.valid_to}
+            result = result.model_copy(update=certificate)
             problem = self._sign(settings, provider, credential, signatory) if request.sign and not by_signers else None
         except ProviderFailed as failed:
             problem = failed.message
@@ -56,7 +56,7 @@ class CertsignChecks:
             problem = refused.reason
         except JobFailed as failed:
             problem = str(failed)
-        return found.model_copy(update={"problem": problem})
+        return result.model_copy(update={"problem": problem})
 
     def _signatory(self, settings: CertsignSettings, credential: Credential) -> Signatory:
         anchors = [*self._workshop.provider_anchors, *anchors_of(settings)]
@@ -73,7 +73,7 @@ class CertsignChecks:
         try:
             grant = provider.authorize(credential, hashes, mechanism, _LABEL, idempotency_key=f"{key}-authorize")
         except ProviderFailed as failed:
-            if failed.counts or (tried_once(settings, provider) and may_have_counted(failed)):
+            if failed.counts or (counts_tries(settings, provider) and may_have_counted(failed)):
                 self._database.write(certsigning.note_problem, mark, now(), failed.message, refused=failed.counts)
             raise
         if isinstance(grant, Pending):

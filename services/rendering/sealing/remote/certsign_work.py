@@ -43,14 +43,14 @@ from services.rendering.sealing.remote.credentials import (
     Preparation,
     Rows,
     Signatures,
-    Wanted,
+    SigningBatch,
+    counts_tries,
     is_prepared,
     keepable,
     kept_credential,
     mark_of,
     may_have_counted,
     roomy_assurance,
-    tried_once,
 )
 from services.rendering.settings import Settings
 from services.rendering.signatures import signatories
@@ -168,7 +168,7 @@ class CertsignWork:
     def attempt(self, row: CertsignJob) -> Outcome:
         """One attempt, from where the one before it ended. The last signatures are written down with its outcome."""
         try:
-            run, signatures = self._sign_all(self._begun(row))
+            run, signatures = self._sign_all(self._begin_run(row))
         except _Later as later:
             return Retry("the provider is at work", after=later.after, counts=False)
         except _Away as away:
@@ -186,7 +186,7 @@ class CertsignWork:
         SIGNED.inc(len(signatures))
         return Done(record=lambda session, due: certsigning.finish(session, due, run.row, signatures, now()))
 
-    def _begun(self, row: CertsignJob) -> _Run:
+    def _begin_run(self, row: CertsignJob) -> _Run:
         begun = self._claimed.pop((row.id, row.attempts), None) or self._database.read(certsigning.begun, row)
         job = begun.job
         if job is None or job.request is None or row.order is None:
@@ -222,9 +222,9 @@ class CertsignWork:
     def _credential(self, run: _Run) -> tuple[Credential, Signatory]:
         """The certificate, asked for in each attempt, since another one makes other files. What the provider is at work on is
         of the one that is known."""
-        known, session = run.row.prepared_for, self._signatures.session
-        if known is not None and (session(run.row, AUTHORIZE) or session(run.row, SIGN)):
-            return kept_credential(known), signatories.read(known["signatory"])
+        prepared_for, session = run.row.prepared_for, self._signatures.session
+        if prepared_for is not None and (session(run.row, AUTHORIZE) or session(run.row, SIGN)):
+            return kept_credential(prepared_for), signatories.read(prepared_for["signatory"])
         try:
             answer = run.provider.credential(session(run.row, CREDENTIAL))
         except ProviderFailed as failed:
@@ -258,14 +258,14 @@ class CertsignWork:
             signings.append(CertsignSigning(job_id=row.id, number=number, **columns))
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
-        known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
+        prepared_for = {"signatory": signatories.as_json(signatory), "credential": keepable(credential)}
         mark = mark_of(run.settings, self._secret)
-        prepared = Prepared(signings, known, room)
+        prepared = Prepared(signings, prepared_for, room)
 
         def keep_prepared(session: Session) -> _Run:
-            kept, works = certsigning.keep_prepared(session, row, prepared, mark)
+            changed_row, works = certsigning.keep_prepared(session, row, prepared, mark)
             signed = comparing.signed(session, request)
-            return replace(run, row=kept, signings=signings, numbered=False, works=works, signed=signed)
+            return replace(run, row=changed_row, signings=signings, numbered=False, works=works, signed=signed)
 
         return self._database.write(keep_prepared)
 
@@ -277,13 +277,13 @@ class CertsignWork:
         """Have these documents signed, in one authorisation."""
         # A permission of no key costs nothing to be asked for again, unless a code that is good once was given for it.
         keeps = run.provider.idempotent or run.settings.authorization.totp is not None
-        wanted = Wanted(run.row, run.provider, credential, signatory, signings, keeps)
-        had = self._signatures.had(
-            wanted, lambda row: self._permitted(run.at(row), credential, signatory, wanted.hashes)
+        batch = SigningBatch(run.row, run.provider, credential, signatory, signings, keeps)
+        obtained = self._signatures.obtain(
+            batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes)
         )
-        if isinstance(had, AtWork):
-            raise self._later(had)
-        row, signatures = had
+        if isinstance(obtained, AtWork):
+            raise self._later(obtained)
+        row, signatures = obtained
         return run.at(row), signatures
 
     def _permitted(
@@ -302,9 +302,9 @@ class CertsignWork:
         self, run: _Run, mark: str, credential: Credential, signatory: Signatory, hashes: tuple[bytes, ...]
     ) -> Grant | Pending:
         """Ask for it; never with what the provider has refused and counted, or may have."""
-        once = tried_once(run.settings, run.provider)
+        once = counts_tries(run.settings, run.provider)
         with self._trying.turn(mark) as known_to_work:
-            works = known_to_work or self._tried_here(mark, once=once)
+            works = known_to_work or self._take_turn(mark, once=once)
             if known_to_work and not (run.works or self._database.read(certsigning.is_known_to_work, mark)):
                 self._trying.failed(mark)  # they were refused in another process since
                 raise _Later(_SOON)
@@ -333,7 +333,7 @@ class CertsignWork:
             self._trying.succeeded(mark)
             return answer
 
-    def _tried_here(self, mark: str, *, once: bool) -> bool:
+    def _take_turn(self, mark: str, *, once: bool) -> bool:
         """Nobody in this process tries these settings; nor does another process, and nobody was refused. True where another
         process has shown that they work."""
         self._refuse_where_refused(mark)
@@ -396,10 +396,10 @@ class _Trying:
             yield True
             return
         with turn:
-            known = mark in self._known
-            if not known:
+            is_known_to_work = mark in self._known
+            if not is_known_to_work:
                 yield False
-        if known:
+        if is_known_to_work:
             yield True
 
     def succeeded(self, mark: str) -> None:
@@ -447,8 +447,8 @@ def _failed_here(error: Exception, row: CertsignJob) -> Outcome:
     if isinstance(error, comparing.NotYetComplete):
         return Retry(str(error), after=comparing.ORDER_WAIT, counts=False)
     if isinstance(error, comparing.Differs):
-        found = error.differences
-        return Park(error.reason, record=lambda session, due: commands.stop_waiting(session, due, now(), found))
+        differing = error.differences
+        return Park(error.reason, record=lambda session, due: commands.stop_waiting(session, due, now(), differing))
     if isinstance(error, JobRefused):
         return _not_sealable(error.reason)
     if isinstance(error, TimeStampFailed):

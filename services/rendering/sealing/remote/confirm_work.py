@@ -56,7 +56,7 @@ from services.rendering.sealing.remote.credentials import (
     Preparation,
     Rows,
     Signatures,
-    Wanted,
+    SigningBatch,
     is_prepared,
     keepable,
     kept_credential,
@@ -92,17 +92,17 @@ _QUICK_POLL, _SLOW_POLL = 1.0, 2.0
 class _AsksPerson(Exception):
     """The person has to do something before it goes on."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, ask: Asked) -> None:
         super().__init__("the person is asked")
-        self.asked = asked
+        self.ask = ask
 
 
 class _Later(Exception):
     """The provider wants to be asked again after that time; ``asked``: the person confirms it elsewhere meanwhile."""
 
-    def __init__(self, session: str, step: str, until: datetime, after: timedelta, asked: str | None) -> None:
+    def __init__(self, session: str, step: str, until: datetime, after: timedelta, sealed_ask: str | None) -> None:
         super().__init__("the provider is at work")
-        self.session, self.step, self.until, self.after, self.asked = session, step, until, after, asked
+        self.session, self.step, self.until, self.after, self.sealed_ask = session, step, until, after, sealed_ask
 
 
 class _Failed(Exception):
@@ -184,16 +184,16 @@ class ConfirmWork:
         try:
             if row.stage == Stage.ASKING and row.answers is None and row.session_until is None:
                 return _unanswered(row)
-            signer = self._sign_all(self._begun(row))
+            signer = self._sign_all(self._begin_run(row))
         except _AsksPerson as person:
-            asked = person.asked
+            ask = person.ask
             return Retry(
                 "the person is asked",
                 after=_SOON,
-                record=lambda session, due: confirmations.wait_for_person(session, due, asked, now()),
+                record=lambda session, due: confirmations.wait_for_person(session, due, ask, now()),
             )
         except _Later as later:
-            return _asked_later(later)
+            return _retry_later(later)
         except PermissionVoid as void:
             return Retry(void.failed.message, after=timedelta(milliseconds=1), counts=False)
         except _Failed as failed:
@@ -203,7 +203,7 @@ class ConfirmWork:
         SIGNED.labels("signed").inc()
         return Done(record=lambda session, due: confirmations.finish(session, due, signer, now()))
 
-    def _begun(self, row: Confirmation) -> _Run:
+    def _begin_run(self, row: Confirmation) -> _Run:
         order = confirmations.order_of(row)
         try:
             settings = settings_of(order.certsign, self._secret)
@@ -212,9 +212,9 @@ class ConfirmWork:
             raise _Failed(failed, answered=False) from failed
         answers: dict[str, str] | None = None
         if row.answers is not None:
-            given = opened(self._secret, _ANSWERS, row.answers)
+            opened_answers = opened(self._secret, _ANSWERS, row.answers)
             row = self._database.write(confirmations.take_answers, row)
-            answers = json.loads(given) if given is not None else None
+            answers = json.loads(opened_answers) if opened_answers is not None else None
         return _Run(row, order, settings, provider, answers)
 
     def _sign_all(self, run: _Run) -> SignerCertificate:
@@ -238,14 +238,18 @@ class ConfirmWork:
     def _credential(self, run: _Run) -> tuple[_Run, Credential, Signatory]:
         """The signer's certificate: the one that the files were prepared for, as long as it is the one that the provider is at
         work with, or that the person has logged in for."""
-        row, known = run.row, run.row.prepared_for
+        row, prepared_for = run.row, run.row.prepared_for
         login, step = opened(self._secret, _LOGIN, row.login), row.session_step
-        if known is not None and (login is not None or step in (AUTHORIZE, SIGN) or row.grant is not None):
-            return run, replace(kept_credential(known), session=login), signatories.read(known["signatory"])
-        if known is not None and all(
-            one.signature is not None for one in self._database.read(confirmations.signings, row.id)
+        if prepared_for is not None and (login is not None or step in (AUTHORIZE, SIGN) or row.grant is not None):
+            return (
+                run,
+                replace(kept_credential(prepared_for), session=login),
+                signatories.read(prepared_for["signatory"]),
+            )
+        if prepared_for is not None and all(
+            signing.signature is not None for signing in self._database.read(confirmations.signings, row.id)
         ):
-            return run, kept_credential(known), signatories.read(known["signatory"])
+            return run, kept_credential(prepared_for), signatories.read(prepared_for["signatory"])
         session = self._signatures.session(row, CREDENTIAL)
         polled = session is not None and row.session_until is not None
         answered = session is not None and run.answers is not None
@@ -296,7 +300,7 @@ class ConfirmWork:
         signings = []
         for number, document in enumerate(order.documents):
             request, fields = upon(order, document.uuid, bases.get(document.uuid))
-            file = next(one.file for one in request.documents if one.uuid == document.uuid)
+            file = next(original.file for original in request.documents if original.uuid == document.uuid)
             columns = preparation.prepared(request, document.uuid, file, self._key(run.row, number, "prepared"))
             signings.append(
                 ConfirmationSigning(
@@ -305,8 +309,8 @@ class ConfirmWork:
             )
         notices = [notice.model_dump(mode="json") for notice in assurance.notices]
         room = {"has_room": sealer.stamps, "notices": notices}
-        known = {"signatory": signatories.kept(signatory), "credential": keepable(credential)}
-        return run.at(self._database.write(confirmations.keep_prepared, run.row, signings, known, room))
+        prepared_for = {"signatory": signatories.as_json(signatory), "credential": keepable(credential)}
+        return run.at(self._database.write(confirmations.keep_prepared, run.row, signings, prepared_for, room))
 
     def _finish(self, run: _Run, signatory: Signatory) -> SignerCertificate:
         """Put the signatures into the files, read these back and keep them."""
@@ -354,16 +358,16 @@ class ConfirmWork:
         self, run: _Run, credential: Credential, signatory: Signatory, signings: Sequence[ConfirmationSigning]
     ) -> _Run:
         """Have these documents signed, in one authorisation. What a person has permitted is written down before it is used."""
-        wanted = Wanted(run.row, run.provider, credential, signatory, signings)
+        batch = SigningBatch(run.row, run.provider, credential, signatory, signings)
         try:
-            had = self._signatures.had(
-                wanted, lambda row: self._permitted(run.at(row), credential, signatory, wanted.hashes)
+            obtained = self._signatures.obtain(
+                batch, lambda row: self._permitted(run.at(row), credential, signatory, batch.hashes)
             )
         except ProviderFailed as failed:
             raise _Failed(failed, answered=False) from failed
-        if isinstance(had, AtWork):
-            raise self._later(had, SIGN)
-        row, by_number = had
+        if isinstance(obtained, AtWork):
+            raise self._later(obtained, SIGN)
+        row, by_number = obtained
         return run.at(self._database.write(confirmations.keep_signatures, row, by_number, now()))
 
     def _permitted(
@@ -428,23 +432,28 @@ class ConfirmWork:
                 raise _Failed(failed, answered=False) from failed
             raise self._later(work, step, holder)
         if pending.action_url is not None:
-            known: dict[str, Any] = {"action_url": pending.action_url, "state": self.state_of(run.row)}
-            asked = self._sealed_ask(ConfirmationStep.REDIRECT, {**known, "holder": holder})
+            redirect: dict[str, Any] = {"action_url": pending.action_url, "state": self.state_of(run.row)}
+            sealed_ask = self._sealed_ask(ConfirmationStep.REDIRECT, {**redirect, "holder": holder})
         else:
             questions = [
-                {"id": one.id, "label": _one_line(one.label), "hidden": one.hidden, "numeric": one.numeric}
-                for one in pending.questions
+                {
+                    "id": question.id,
+                    "label": _one_line(question.label),
+                    "hidden": question.hidden,
+                    "numeric": question.numeric,
+                }
+                for question in pending.questions
             ]
-            asked = self._sealed_ask(ConfirmationStep.QUESTION, {"questions": questions, "holder": holder})
-        raise _AsksPerson(Asked(asked, pending.expires_at, session, step))
+            sealed_ask = self._sealed_ask(ConfirmationStep.QUESTION, {"questions": questions, "holder": holder})
+        raise _AsksPerson(Asked(sealed_ask, pending.expires_at, session, step))
 
     def _later(self, work: AtWork[Confirmation], step: str, holder: str | None = None) -> "_Later":
         after = max(_SHORTEST_POLL, min(work.after, _LONGEST_POLL))
-        asked = self._sealed_ask(ConfirmationStep.WAITING, {"holder": holder}) if step != SIGN else None
-        return _Later(work.session, step, work.until, after, asked)
+        sealed_ask = self._sealed_ask(ConfirmationStep.WAITING, {"holder": holder}) if step != SIGN else None
+        return _Later(work.session, step, work.until, after, sealed_ask)
 
-    def _sealed_ask(self, step: ConfirmationStep, known: dict[str, Any]) -> str:
-        return seal(self._secret, _ASKED, json.dumps({"step": step.value, **known}))
+    def _sealed_ask(self, step: ConfirmationStep, content: dict[str, Any]) -> str:
+        return seal(self._secret, _ASKED, json.dumps({"step": step.value, **content}))
 
     def state_of(self, row: Confirmation) -> str:
         """Return what comes back with the person from the provider's page, if they are asked now. Nobody guesses it, and each
@@ -482,9 +491,9 @@ class Confirmations:
         if row is None:
             return ConfirmationView(step=ConfirmationStep.PREPARING, poll_after=_QUICK_POLL)
         ask = command.ask if command.state is None else self._ask_of(row, command.state)
-        kind = self._asked(row).get("step")
-        wanted = ConfirmationStep.QUESTION if command.state is None else ConfirmationStep.REDIRECT
-        if ask is not None and kind == wanted:
+        kind = self._ask(row).get("step")
+        expected_step = ConfirmationStep.QUESTION if command.state is None else ConfirmationStep.REDIRECT
+        if ask is not None and kind == expected_step:
             answers = {key[:100]: value[:4000] for key, value in list(command.answers.items())[:10]}
             sealed = seal(self._secret, _ANSWERS, json.dumps(answers))
             self._database.write(confirmations.answer, row.id, ask, sealed, now())
@@ -493,7 +502,7 @@ class Confirmations:
     def _ask_of(self, row: Confirmation, state: str) -> int:
         """The number of the ask whose ``state`` this is."""
         for ask in range(row.ask, 0, -1):
-            if any(hmac.compare_digest(state_of(one, row.id, ask), state) for one in each(self._secret)):
+            if any(hmac.compare_digest(state_of(secret, row.id, ask), state) for secret in each(self._secret)):
                 return ask
         raise ServiceError(
             "conflict",
@@ -501,32 +510,32 @@ class Confirmations:
             [{"field": "state", "reason": "is not known"}],
         )
 
-    def _asked(self, row: Confirmation) -> dict[str, Any]:
+    def _ask(self, row: Confirmation) -> dict[str, Any]:
         sealed = opened(self._secret, _ASKED, row.asked)
-        known: dict[str, Any] = json.loads(sealed) if sealed is not None else {}
-        return known
+        content: dict[str, Any] = json.loads(sealed) if sealed is not None else {}
+        return content
 
     def _shown(self, row: Confirmation) -> ConfirmationView:
-        asked, answered = self._asked(row), row.answers is not None
+        ask, answered = self._ask(row), row.answers is not None
         expired = row.asked_until is not None and row.asked_until <= now()
-        step = confirming.step_of(Stage(row.stage), asked.get("step"), answered=answered, expired=expired)
+        step = confirming.step_of(Stage(row.stage), ask.get("step"), answered=answered, expired=expired)
         problem = ConfirmationProblem(row.problem) if row.problem else None
         if step is ConfirmationStep.REFUSED and problem is None:
             problem = ConfirmationProblem.EXPIRED
-        is_asked = step.value == asked.get("step")
+        is_asked = step.value == ask.get("step")
         return ConfirmationView(
             step=step,
             provider=row.provider,
             problem=problem,
             ask=row.ask,
-            action_url=asked.get("action_url") if is_asked else None,
-            state=asked.get("state") if is_asked else None,
-            questions=[ConfirmationQuestion(**one) for one in asked.get("questions", ())] if is_asked else [],
+            action_url=ask.get("action_url") if is_asked else None,
+            state=ask.get("state") if is_asked else None,
+            questions=[ConfirmationQuestion(**question) for question in ask.get("questions", ())] if is_asked else [],
             expires_at=row.asked_until if is_asked else None,
             poll_after=_SLOW_POLL if step in (ConfirmationStep.WAITING, ConfirmationStep.SIGNING) else _QUICK_POLL,
             signed=self._database.read(confirmations.signed_count, row.id),
             documents=row.documents,
-            holder=asked.get("holder") if is_asked else None,
+            holder=ask.get("holder") if is_asked else None,
         )
 
 
@@ -562,7 +571,7 @@ def _certificate(provider: str, signatory: Signatory, signed_at: datetime) -> Si
 
 
 def _reason(order: ConfirmationOrder) -> str:
-    party = next((one for one in order.parties if one.id == order.submitter_id), None)
+    party = next((candidate for candidate in order.parties if candidate.id == order.submitter_id), None)
     name = (party.name or party.email or party.role) if party else ""
     return words_of(order.account)("signature.reason", name=name)
 
@@ -585,12 +594,12 @@ def _unanswered(row: Confirmation) -> Outcome:
     )
 
 
-def _asked_later(later: _Later) -> Outcome:
+def _retry_later(later: _Later) -> Outcome:
     return Retry(
         "the provider is at work",
         after=later.after,
         record=lambda _, due: confirmations.wait_for_provider(
-            due, later.session, later.step, later.until, now() + later.after, later.asked
+            due, later.session, later.step, later.until, now() + later.after, later.sealed_ask
         ),
     )
 

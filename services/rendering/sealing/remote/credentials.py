@@ -59,18 +59,18 @@ def keepable(credential: Credential) -> dict[str, Any]:
     """The credential as JSON, without what is secret of it."""
     return {
         "id": credential.id,
-        "chain": [b64encode(one).decode() for one in credential.chain],
+        "chain": [b64encode(certificate).decode() for certificate in credential.chain],
         "mechanisms": [asdict(mechanism) for mechanism in credential.mechanisms],
         "bound": credential.bound,
         "most_at_once": credential.most_at_once,
     }
 
 
-def kept_credential(known: Mapping[str, Any]) -> Credential:
+def kept_credential(prepared_for: Mapping[str, Any]) -> Credential:
     """The credential that a row keeps under ``credential``."""
-    data = dict(known["credential"])
-    chain = tuple(b64decode(one) for one in data.pop("chain"))
-    mechanisms = tuple(Mechanism(**one) for one in data.pop("mechanisms"))
+    data = dict(prepared_for["credential"])
+    chain = tuple(b64decode(certificate) for certificate in data.pop("chain"))
+    mechanisms = tuple(Mechanism(**mechanism) for mechanism in data.pop("mechanisms"))
     return Credential(chain=chain, mechanisms=mechanisms, **data)
 
 
@@ -80,7 +80,7 @@ def mark_of(settings: CertsignSettings, secret: str) -> str:
     return hmac.new(secret.encode(), b"certsign settings " + text, "sha256").hexdigest()
 
 
-def tried_once(settings: CertsignSettings, provider: CertificateProvider) -> bool:
+def counts_tries(settings: CertsignSettings, provider: CertificateProvider) -> bool:
     """Return whether settings have what a provider counts when it is wrong, each time that it is sent. Who keeps the keys of
     requests takes the same one for the same try."""
     return not provider.idempotent and bool(settings.authorization.pin or settings.authorization.totp)
@@ -118,14 +118,14 @@ def roomy_assurance(sealer: ProviderSealer, faults: int, settings: Settings) -> 
     """Return what goes into the files before they are signed; with room for whatever time-stamp will come. Raises
     TimeStampFailed."""
     try:
-        known = sealer.assurance(now())
+        assurance = sealer.assurance(now())
     except TimeStampFailed:
         if not domain.goes_without_time_stamp(faults + 1, settings.tsa_attempts):
             raise
-        known = sealer.assurance(now(), with_time_stamp=False)
-    if known.stamped:
-        return replace(known, size=known.size + _ROOM_TO_SPARE)
-    return replace(known, size=known.size + _ROOM_FOR_TIME_STAMP) if sealer.stamps else known
+        assurance = sealer.assurance(now(), with_time_stamp=False)
+    if assurance.stamped:
+        return replace(assurance, size=assurance.size + _ROOM_TO_SPARE)
+    return replace(assurance, size=assurance.size + _ROOM_FOR_TIME_STAMP) if sealer.stamps else assurance
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Rows(ABC, Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Wanted(Generic[Row]):
+class SigningBatch(Generic[Row]):
     """What a provider is asked to sign for a row, in one authorisation. ``keeps_grant``: the permission is written down before
     it is used, because another one costs something, or because this one may only be used under its key."""
 
@@ -249,28 +249,28 @@ class Signatures(Generic[Row]):
         """Return what ``session`` opens."""
         return seal(self._secret, f"{self._rows.sessions} {step}", session)
 
-    def had(
-        self, wanted: Wanted[Row], permitted: Callable[[Row], tuple[Row, Grant]]
+    def obtain(
+        self, batch: SigningBatch[Row], permitted: Callable[[Row], tuple[Row, Grant]]
     ) -> tuple[Row, dict[int, bytes]] | AtWork[Row]:
         """Have these files signed: the signatures, which were verified, by the numbers of their documents. ``permitted`` asks
         for a permission, where none is kept that is still good. Raises ProviderFailed, PermissionVoid, and what ``permitted``
         does."""
-        row, provider, hashes = wanted.row, wanted.provider, wanted.hashes
+        row, provider, hashes = batch.row, batch.provider, batch.hashes
         asked_before = row.grant is not None
-        grant = self._kept(row, provider)
+        grant = self._kept_grant(row, provider)
         unwritten = grant is None
         if grant is None:
             if asked_before:
                 row = self._rows.begin_authorization(row, "grant_expired")
             row, grant = permitted(row)
-            if wanted.keeps_grant:
+            if batch.keeps_grant:
                 row, unwritten = self._keep(row, grant), False
         try:
             answer = provider.sign(
-                wanted.credential,
+                batch.credential,
                 grant,
                 hashes,
-                wanted.signatory.mechanism,
+                batch.signatory.mechanism,
                 session=self.session(row, SIGN),
                 idempotency_key=self._rows.key(row, SIGN),
             )
@@ -282,18 +282,18 @@ class Signatures(Generic[Row]):
             if answer.poll_after is None:
                 raise ProviderFailed("bad_answer", "a signature can only be waited for", retryable=False)
             return self.at_work(self._keep(row, grant) if unwritten else row, provider, SIGN, answer)
-        leaf = wanted.signatory.chain[0]
+        leaf = batch.signatory.chain[0]
         try:
-            valid = self._renderer.check_signatures(leaf, wanted.signatory.mechanism, hashes, answer)
+            valid = self._renderer.check_signatures(leaf, batch.signatory.mechanism, hashes, answer)
         except JobRefused as refused:
             raise ProviderFailed("bad_signature", refused.reason, retryable=False) from refused
-        return row, {signing.number: signature for signing, signature in zip(wanted.signings, valid, strict=True)}
+        return row, {signing.number: signature for signing, signature in zip(batch.signings, valid, strict=True)}
 
     def at_work(self, row: Row, provider: CertificateProvider, step: str, pending: Pending) -> AtWork[Row]:
         """Return how it is asked again that needs time for ``step``. Raises ProviderFailed when that time is over."""
         assert pending.poll_after is not None
-        known = row.session_until if self.session(row, step) is not None else None
-        until = known or min(pending.expires_at, now() + _POLLED_FOR)
+        known_until = row.session_until if self.session(row, step) is not None else None
+        until = known_until or min(pending.expires_at, now() + _POLLED_FOR)
         if now() >= until:
             message = "the provider did not finish within its time"
             if step == SIGN and provider.idempotent:
@@ -302,7 +302,7 @@ class Signatures(Generic[Row]):
             raise ProviderFailed("too_slow", message, retryable=True)
         return AtWork(row, self.sealed_session(step, pending.session), until, pending.poll_after)
 
-    def _kept(self, row: Row, provider: CertificateProvider) -> Grant | None:
+    def _kept_grant(self, row: Row, provider: CertificateProvider) -> Grant | None:
         """The permission that was given before, if it is still good."""
         if row.grant is None or row.grant_until is None:
             return None

@@ -61,7 +61,7 @@ class Provided:
 def provided(
     row: CertsignJob | None, signings: Sequence[CertsignSigning], blobs: BlobStore, sealers: ProviderSealers
 ) -> Provided | Waiver:
-    """Return what came of the order that a provider signs, of what ``certsigning.done`` has found. Raises NotSigned."""
+    """Return what came of the order that a provider signs, from ``certsigning.with_signings``. Raises NotSigned."""
     if row is None or row.state != "done":
         raise NotSigned("the provider has not signed yet")
     if row.waived_by is not None and row.waived_at is not None:

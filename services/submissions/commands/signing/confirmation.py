@@ -70,7 +70,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
         if order is None or present.acts_as(submitter) is not ActsAs.SIGNER:
             message = "This form is completed without a provider."
             raise ServiceError("invalid", message, [{"field": "state", "reason": "complete"}])
-        tried = _try(session, submission, submitter, command, limits, site, at)
+        trial = _try(session, submission, submitter, command, limits, site, at)
         submission, submitter = lock_passed(session, command, site, now)
         try:
             state, happened = domain.confirm(submission.state, submitter.id, at)
@@ -83,7 +83,7 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
         form.seen(submitter, command, at)
         account = queries.account_of(submission.snapshot)
         filled = filling.with_defaults(own_fields, values, sealing.signing(submission.row, submitter, at, account))
-        kept = KeptConfirmation(
+        confirmation = KeptConfirmation(
             id=uuid7(),
             stage=Stage.ASKED,
             provider=order.provider,
@@ -93,23 +93,23 @@ def start(session: Session, command: StartConfirmation, limits: Limits, site: Si
             handed_by=let_in.handed_by(submission, submitter, command.slug),
             started_at=at,
         )
-        confirmations.keep(submitter, kept)
+        confirmations.keep(submitter, confirmation)
         store.save(submission, state, at)
         announcement = Announcement(submission, site, at, submitter.visit)
         announce.announce(announcement, happened)
         data = {"provider": order.provider, "ip": submitter.visit.get("ip")}
         trail.append(submission, [trail.Line(trail.START_CONFIRMATION, submitter.id, data)], at)
         _pending(submission, order, at)
-        wanted = ConfirmationOrder(
-            **tried.fill,
-            confirmation_id=kept.id,
+        confirmation_order = ConfirmationOrder(
+            **trial.fill,
+            confirmation_id=confirmation.id,
             submitter_id=submitter.id,
             certsign=order,
             after=sealing.confirmed(submission.submitters),
             return_url=f"{site.base_url}{RETURN_PATH}",
-            to_check=tried.to_check,
+            to_check=trial.to_check,
         )
-        emit(session, CONFIRMATION_DUE, wanted, subject=announcement.subject)
+        emit(session, CONFIRMATION_DUE, confirmation_order, subject=announcement.subject)
         return ConfirmationView(step=ConfirmationStep.PREPARING, provider=order.provider)
 
     return once(session, rpc.confirmation.START_CONFIRMATION, command, decide)
@@ -162,11 +162,11 @@ def ask_again(session: Session, command: LeaveConfirmation, site: Site, now: dat
         submission, submitter = lock_passed(session, command, site, now)
         at = store.moment(submission, now)
         state = submission.state.form_state(submitter.id, at)
-        kept = confirming.of(submitter.confirmation)
-        if state is not FormState.CONFIRMING or kept is None:
+        confirmation = confirming.of(submitter.confirmation)
+        if state is not FormState.CONFIRMING or confirmation is None:
             return ConfirmationView(step=ended(state))
         order = CertsignOrder.model_validate(submission.snapshot.certsign)
-        asked_again(submission, submitter, kept, order, at)
+        asked_again(submission, submitter, confirmation, order, at)
         return ConfirmationView(step=ConfirmationStep.PREPARING, provider=order.provider)
 
     return once(session, rpc.confirmation.TRY_CONFIRMATION_AGAIN, command, decide)
@@ -175,17 +175,17 @@ def ask_again(session: Session, command: LeaveConfirmation, site: Site, now: dat
 def asked_again(
     submission: store.LoadedSubmission,
     submitter: SubmitterRow,
-    kept: KeptConfirmation,
+    confirmation: KeptConfirmation,
     order: CertsignOrder,
     at: datetime,
 ) -> None:
     """Have the person asked once more, as ``order`` says."""
-    again = confirming.asked_again(kept).model_copy(update={"provider": order.provider})
+    again = confirming.asked_again(confirmation).model_copy(update={"provider": order.provider})
     confirmations.keep(submitter, again)
     submitter.updated_at = submission.row.updated_at = at
     _pending(submission, order, at)
     retried = ConfirmationRetried(
-        submission_id=submission.row.id, confirmation_id=kept.id, round=again.round, order=order
+        submission_id=submission.row.id, confirmation_id=confirmation.id, round=again.round, order=order
     )
     emit(submission.session, CONFIRMATION_RETRIED, retried, subject=f"submission:{submission.row.id}")
 
@@ -206,14 +206,16 @@ def accept(
     submitter = next((party for party in parties if party.id == changed.submitter_id), None)
     if submission is None or submitter is None:
         return
-    kept, at = confirming.of(submitter.confirmation), store.moment(submission, now)
-    after = confirming.after_news(kept, changed)
-    if kept is None or after is None:
+    confirmation, at = confirming.of(submitter.confirmation), store.moment(submission, now)
+    after = confirming.after_news(confirmation, changed)
+    if confirmation is None or after is None:
         return
     if after.stage is Stage.SIGNED:
-        _complete(session, submission, submitter, kept, after, limits, site, at)
+        _complete(session, submission, submitter, confirmation, after, limits, site, at)
     elif after.stage is Stage.LEFT:
-        confirmations.keep(submitter, kept.model_copy(update={"status": after.status, "told_at": after.told_at}))
+        confirmations.keep(
+            submitter, confirmation.model_copy(update={"status": after.status, "told_at": after.told_at})
+        )
         confirmations.discard(submission, submitter, changed.message or "nobody went on with it", at)
     else:
         confirmations.keep(submitter, after)
@@ -226,7 +228,7 @@ def _complete(
     session: Session,
     submission: store.LoadedSubmission,
     submitter: SubmitterRow,
-    kept: KeptConfirmation,
+    confirmation: KeptConfirmation,
     after: KeptConfirmation,
     limits: Limits,
     site: Site,
@@ -236,12 +238,12 @@ def _complete(
     expired meanwhile, say) the signature counts for nothing."""
     attempt = session.begin_nested()
     try:
-        if _digest(submitter) != kept.digest:
+        if _digest(submitter) != confirmation.digest:
             raise invalid("The values have changed since they were locked.", "values")
         confirmations.keep(submitter, after.model_copy(update={"command": None, "values": {}}))
         submission.state = domain.leave_confirmation(submission.state, submitter.id)
         command = StartConfirmation.model_validate(
-            {**(kept.command or {}), "slug": submitter.slug, "request_id": kept.id, "values": {}}
+            {**(confirmation.command or {}), "slug": submitter.slug, "request_id": confirmation.id, "values": {}}
         )
         line = trail.Line(trail.COMPLETE_CONFIRMATION, submitter.id, _signed(after))
         form.completed(
@@ -252,8 +254,8 @@ def _complete(
             site,
             at,
             lines_before=[line],
-            locked=kept.values,
-            handed_by=kept.handed_by,
+            locked=confirmation.values,
+            handed_by=confirmation.handed_by,
         )
     except ServiceError as error:
         attempt.rollback()
@@ -261,23 +263,25 @@ def _complete(
         assert again is not None, "its row is locked"
         who = again.submitter(submitter.id)
         failed = {"status": IdentityStatus.FAILED, "problem": ConfirmationProblem.CANNOT_SIGN, "told_at": after.told_at}
-        confirmations.keep(who, kept.model_copy(update=failed))
+        confirmations.keep(who, confirmation.model_copy(update=failed))
         confirmations.discard(again, who, error.message, store.moment(again, at))
     else:
         attempt.commit()
 
 
-def _failed(announcement: Announcement, submitter: SubmitterRow, kept: KeptConfirmation, *, for_admins: bool) -> None:
+def _failed(
+    announcement: Announcement, submitter: SubmitterRow, confirmation: KeptConfirmation, *, for_admins: bool
+) -> None:
     """Record why; what only an admin can mend is told to them."""
     submission = announcement.submission
-    reason = (kept.message or "")[: trail.LONGEST_SAID] or None
-    data = {"provider": kept.provider, "reason": reason}
+    reason = (confirmation.message or "")[: trail.LONGEST_SAID] or None
+    data = {"provider": confirmation.provider, "reason": reason}
     trail.append(submission, [trail.Line(trail.FAIL_CONFIRMATION, submitter.id, data)], announcement.now)
     before = providers.certsign_of(submission.row.certsign)
     if not for_admins or (before is not None and before.waived_by):
         return
     state = KeptCertsign(
-        status=CertsignStatus.FAILED, provider=kept.provider, message=kept.message, at=announcement.now
+        status=CertsignStatus.FAILED, provider=confirmation.provider, message=confirmation.message, at=announcement.now
     )
     submission.row.certsign = state.model_dump(mode="json")
     announce.certsign_failed(announcement, state)
@@ -291,11 +295,11 @@ def _pending(submission: store.LoadedSubmission, order: CertsignOrder, at: datet
         submission.row.certsign = state.model_dump(mode="json")
 
 
-def _signed(kept: KeptConfirmation) -> dict[str, Any]:
+def _signed(confirmation: KeptConfirmation) -> dict[str, Any]:
     """Return what the trail says of the certificate."""
-    signer = kept.signer
+    signer = confirmation.signer
     if signer is None:
-        return {"provider": kept.provider}
+        return {"provider": confirmation.provider}
     return {
         "provider": signer.provider,
         "certificate": signer.subject,
@@ -313,6 +317,8 @@ def _digest(submitter: SubmitterRow) -> str:
 def give_up(announcement: Announcement, reason: str) -> None:
     """The provider is given up: whoever is asked just now goes back to the form, which is completed without it."""
     submission = announcement.submission
-    asked: Sequence[SubmitterRow] = [one for one in submission.submitters if confirming.is_asked(one.confirmation)]
-    for submitter in asked:
+    asked_submitters: Sequence[SubmitterRow] = [
+        submitter for submitter in submission.submitters if confirming.is_asked(submitter.confirmation)
+    ]
+    for submitter in asked_submitters:
         confirmations.discard(submission, submitter, reason, announcement.now)

@@ -88,8 +88,8 @@ def save(
         values = received(submission, submitter, command.values, limits, at)
         own_fields = submission.fields_of(submitter)
         documents = submission.document_conditions
-        others = {**submission.values, **values}
-        everything = filling.computed(own_fields, submission.fields, documents, others, {})
+        all_values = {**submission.values, **values}
+        everything = filling.computed(own_fields, submission.fields, documents, all_values, {})
         hidden = conditions.hidden(submission.fields, documents, everything)
         changed = [field for field in own_fields if field.uuid in command.values]
         filling.refuse(filling.broken(changed, values, hidden))
@@ -317,8 +317,8 @@ def received(
         store.attached_types(attached, submitter),
         signing(submission.row, submitter, now, queries.account_of(submission.snapshot)),
     )
-    others = sum(len(json.dumps(other.values)) for other in submission.submitters if other.id != submitter.id)
-    if others + len(json.dumps(values)) > limits.max_values_bytes:
+    size_of_others = sum(len(json.dumps(other.values)) for other in submission.submitters if other.id != submitter.id)
+    if size_of_others + len(json.dumps(values)) > limits.max_values_bytes:
         raise invalid(f"values of a submission must not be larger than {limits.max_values_bytes:,} bytes", "values")
     return values
 

@@ -49,7 +49,7 @@ def start(session: Session, command: rpc.StartIdentityCheck, site: Site, now: da
         seen(submitter, command, at)
         store.save(submission, state, at)
         announce(Announcement(submission, site, at, submitter.visit), happened)
-        data = {**_said(row), "ip": submitter.visit.get("ip")}
+        data = {**_trail_data(row), "ip": submitter.visit.get("ip")}
         trail.append(submission, [trail.Line(trail.START_VERIFICATION, submitter.id, data)], at)
         anew = before == IdentityProblem.OTHER_PERSON
         return rpc.IdentityCheckStarted(method=row.method, anew=anew, expires_at=row.expires_at)
@@ -99,7 +99,7 @@ def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: 
         identity_checks.prove(row, identity)
         store.set_values(submission, submitter, {**submitter.values, row.field_uuid: VERIFIED})
         submission.row.updated_at = submitter.updated_at = at
-        data = {**_said(row), **_identified(identity), "ip": submitter.visit.get("ip")}
+        data = {**_trail_data(row), **_identified(identity), "ip": submitter.visit.get("ip")}
         trail.append(submission, [trail.Line(trail.COMPLETE_VERIFICATION, submitter.id, data)], at)
         return rpc.IdentityCheckFinished()
 
@@ -134,14 +134,14 @@ def _failed(
 ) -> None:
     """Kept with the attempt for the signer, and in the trail for the sender: of another person also who it was."""
     row.problem = problem.value
-    data: dict[str, Any] = {**_said(row), "reason": problem.value, "ip": ip}
+    data: dict[str, Any] = {**_trail_data(row), "reason": problem.value, "ip": ip}
     if identity is not None and problem is IdentityProblem.OTHER_PERSON:
         cleaned = _cleaned(identity)
         data |= {"identified_as": cleaned.name, "proved_email": cleaned.email}
     trail.append(submission, [trail.Line(trail.FAIL_VERIFICATION, submitter.id, data)], store.moment(submission, now))
 
 
-def _said(row: IdentityCheckRow) -> dict[str, Any]:
+def _trail_data(row: IdentityCheckRow) -> dict[str, Any]:
     return {"provider": row.provider, "issuer": row.issuer, "method": row.method}
 
 

@@ -67,8 +67,8 @@ def hand(session: Session, command: rpc.HandDevice, site: Site, now: datetime) -
 
 
 def look(session: Session, query: rpc.FindHandover, now: datetime) -> rpc.Handover:
-    """What the screen between says. Only reads."""
-    row = handovers.found(session, query.token_digest)
+    """Return what the screen between two parties says. Only reads."""
+    row = handovers.row_of_token(session, query.token_digest)
     return _screen(store.of_id(session, row.submission_id), row, query.device_digest, now)
 
 
@@ -92,10 +92,10 @@ def take(session: Session, command: rpc.TakeDevice, now: datetime) -> rpc.Handov
         handovers.end_visits(session, giver, now)
         row.taken_at, row.link_digest = now, command.link_digest
         agent = addresses.name((command.user_agent or "")[:250])
-        said = {"ip": (command.ip or "")[:64] or None, "user_agent": agent}
-        data: dict[str, Any] = {"named": trail.party(taker), **said}
+        visit_data = {"ip": (command.ip or "")[:64] or None, "user_agent": agent}
+        data: dict[str, Any] = {"named": trail.party(taker), **visit_data}
         trail.append(submission, [trail.Line(trail.HAND_DEVICE, giver.id, data)], at)
-        return _told(submission, taker).model_copy(update={"shown_until": handing.shown_until(now, None)})
+        return _open_handover(submission, taker).model_copy(update={"shown_until": handing.shown_until(now, None)})
 
     # The key has no secret in it; the same request of the same browser is the same answer.
     key = f"{command.token_digest}/{command.device_digest[:16]}/{command.request_id}"
@@ -103,14 +103,14 @@ def take(session: Session, command: rpc.TakeDevice, now: datetime) -> rpc.Handov
 
 
 def _locked(session: Session, token_digest: str) -> tuple[store.LoadedSubmission, HandoverRow]:
-    submission = store.lock(session, handovers.found(session, token_digest).submission_id)
+    submission = store.lock(session, handovers.row_of_token(session, token_digest).submission_id)
     if submission is None:  # erased while one waited for the lock
         raise not_found("Link")
-    return submission, handovers.found(session, token_digest)
+    return submission, handovers.row_of_token(session, token_digest)
 
 
 def _is_open(submission: store.LoadedSubmission, row: HandoverRow, device: str | None, now: datetime) -> bool:
-    """Whether this browser may still give the device to the party that it was meant for."""
+    """Return whether this browser may still give the device to the party that it was meant for."""
     if row.device_digest != device or row.taken_at is not None or row.ended_at is not None or now >= row.expires_at:
         return False
     if handovers.digest(submission.submitter(row.to_id).slug) != row.slug_digest:
@@ -124,10 +124,10 @@ def _is_open(submission: store.LoadedSubmission, row: HandoverRow, device: str |
 def _screen(submission: store.LoadedSubmission, row: HandoverRow, device: str | None, now: datetime) -> rpc.Handover:
     if not _is_open(submission, row, device, now):
         return rpc.Handover(is_open=False)
-    return _told(submission, submission.submitter(row.to_id))
+    return _open_handover(submission, submission.submitter(row.to_id))
 
 
-def _told(submission: store.LoadedSubmission, taker: SubmitterRow) -> rpc.Handover:
+def _open_handover(submission: store.LoadedSubmission, taker: SubmitterRow) -> rpc.Handover:
     account = Account.model_validate(submission.snapshot.account)
     return rpc.Handover(
         is_open=True,

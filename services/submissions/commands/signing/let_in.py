@@ -15,7 +15,7 @@ CODE, IDENTITY_PROVIDER = "code", "identity_provider"
 
 
 def handed_by(submission: LoadedSubmission, submitter: SubmitterRow, slug: str) -> str | None:
-    """Who handed over the device on which this signer comes with ``slug``; None of their own link."""
+    """Name who handed over the device on which this signer comes with ``slug``; None of their own link."""
     if slug == submitter.slug:
         return None
     parties = {party.id: party for party in submission.submitters}

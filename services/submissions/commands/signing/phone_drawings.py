@@ -53,7 +53,7 @@ def start(session: Session, command: rpc.StartPhoneDrawing, site: Site, now: dat
 
 def look(session: Session, query: rpc.FindPhoneDrawing, site: Site, now: datetime) -> rpc.PhoneDrawing:
     """Return how far it is, for the device that shows the form. Only reads."""
-    row = phone_drawings.found(session, query.token_digest)
+    row = phone_drawings.row_of_token(session, query.token_digest)
     submitter = session.get(SubmitterRow, row.submitter_id)
     if submitter is None or submitter.slug != (handovers.opens(session, query.slug, query.proofs, now) or query.slug):
         raise store.no_such_link(session, query.slug)
@@ -66,7 +66,7 @@ def look(session: Session, query: rpc.FindPhoneDrawing, site: Site, now: datetim
 def cancel(session: Session, command: rpc.CancelPhoneDrawing, site: Site, now: datetime) -> Done:
     """The signer wants it no more. What was delivered stays theirs."""
     submission, submitter = lock_passed(session, command, site, now)
-    row = phone_drawings.found(session, command.token_digest)
+    row = phone_drawings.row_of_token(session, command.token_digest)
     if row.submitter_id == submitter.id and row.cancelled_at is None:
         row.cancelled_at = now
     return Done(state=submission.state.form_state(submitter.id, store.moment(submission, now)))
@@ -74,7 +74,7 @@ def cancel(session: Session, command: rpc.CancelPhoneDrawing, site: Site, now: d
 
 def page(session: Session, query: rpc.FindPhonePage, now: datetime) -> rpc.PhonePage:
     """Return what a telephone shows. Only reads: programs that preview links open them, too."""
-    row = phone_drawings.found(session, query.token_digest)
+    row = phone_drawings.row_of_token(session, query.token_digest)
     submission = store.of_id(session, row.submission_id)
     return _page(submission, row, query.device_digest, now)
 
@@ -89,7 +89,7 @@ def connect(session: Session, command: rpc.ConnectPhone, now: datetime) -> rpc.P
 
 def check(session: Session, command: rpc.DeliverPhoneDrawing, now: datetime) -> tuple[str, FieldType]:
     """Check, before the picture is worked on, that this telephone may deliver; return party uuid and type of the field."""
-    row = phone_drawings.found(session, command.token_digest)
+    row = phone_drawings.row_of_token(session, command.token_digest)
     submission = store.of_id(session, row.submission_id)
     submitter, field = _may_deliver(submission, row, command, now)
     return submitter.party_uuid, field.type
@@ -162,7 +162,9 @@ def _page(
     if not mine or step is PhoneStep.OVER:
         return rpc.PhonePage(step=step, mine=mine, lang=lang)
     account = Account.model_validate(submission.snapshot.account)
-    field = next((each for each in submission.fields_of(submitter) if each.uuid == row.field_uuid), None)
+    field = next(
+        (party_field for party_field in submission.fields_of(submitter) if party_field.uuid == row.field_uuid), None
+    )
     preferences: dict[str, Any] = field.preferences if field else {}
     return rpc.PhonePage(
         step=step,

@@ -68,7 +68,7 @@ def send_again(session: Session, command: rpc.api.SendCorrected, site: Site, now
             domain.send_again(submission.state, at)
         except Refused as refused:
             raise invalid(refused.message, "returned", f"is {refused.state}") from None
-        lines = reopen(submission, _named(submission, command.sign_again), actor, at)
+        lines = reopen(submission, _parties_named(submission, command.sign_again), actor, at)
         state, happened = domain.send_again(submission.state, at)
         submission.row.returned = None
         for submitter in submission.submitters:
@@ -113,20 +113,20 @@ def reopen(
 
 
 def _open_again(submission: store.LoadedSubmission, submitter: SubmitterRow, now: datetime) -> None:
-    kept = {
+    refillable_uuids = {
         field.uuid
         for field in submission.fields_of(submitter)
         if field.type not in _SIGNED_WITH
         and not field.readonly
         and not placeholders.has_placeholder(field.default_value)
     }
-    typed = {uuid: value for uuid, value in submitter.values.items() if uuid in kept}
-    given = signing_links.of_the_sender(submission, submitter)
+    typed = {uuid: value for uuid, value in submitter.values.items() if uuid in refillable_uuids}
+    values_of_sender = signing_links.of_the_sender(submission, submitter)
     submitter.status = SubmitterStatus.PENDING.value
     submitter.completed_at = submitter.completed_by_api = submitter.consent = None
     submitter.invited_at = submitter.started_at = None
     submitter.seen = {}
-    store.set_values(submission, submitter, {**given, **typed})
+    store.set_values(submission, submitter, {**values_of_sender, **typed})
     store.set_reasons(submission, submitter, {})
     signing_links.drop_files(submission, submitter, now)
     submitter.updated_at = now
@@ -142,7 +142,7 @@ def _covered(submission: store.LoadedSubmission) -> dict[int, int]:
     return covered
 
 
-def _named(submission: store.LoadedSubmission, submitter_ids: Iterable[int]) -> list[SubmitterRow]:
+def _parties_named(submission: store.LoadedSubmission, submitter_ids: Iterable[int]) -> list[SubmitterRow]:
     by_id = {submitter.id: submitter for submitter in submission.submitters}
     parties = []
     for index, submitter_id in enumerate(submitter_ids):

@@ -133,7 +133,7 @@ def delegate(session: Session, command: rpc.ways.DelegateForm, site: Site, now: 
         before, was_called = trail.party(submitter), filling.person(submission.row, submitter)
         name, email = submitter.name, submitter.email
         fields, values = submission.fields, submitter.values
-        said = visit_details(command, submitter)
+        visit_data = visit_details(command, submitter)
         dropped = signing_links.replace(submission, submitter, Why.DELEGATED, at, to=contact.shown)
         _become(submission, submitter, contact, at)
         signing_links.drop_files(submission, submitter, at)
@@ -142,7 +142,7 @@ def delegate(session: Session, command: rpc.ways.DelegateForm, site: Site, now: 
         submitter.invited_at = None
         store.index(submission)
         session.flush()
-        data = {**said, "party": before, "named": trail.party(submitter), "reason": reason}
+        data = {**visit_data, "party": before, "named": trail.party(submitter), "reason": reason}
         trail.append(submission, [trail.Line(trail.DELEGATE_FORM, submitter.id, data), *dropped], at)
         announcement = Announcement(submission, site, at)
         announcement.readdressed = True

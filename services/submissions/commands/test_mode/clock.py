@@ -112,14 +112,14 @@ def _move(session: Session, numbers: Sequence[int], by: timedelta, actor: dict[s
     """Bring what these submissions wait for nearer, and say so on their trails."""
     for submission in store.lock_all(session, numbers):
         row = submission.row
-        said: dict[str, Any] = {**actor, "seconds": int(by.total_seconds())}
+        data: dict[str, Any] = {**actor, "seconds": int(by.total_seconds())}
         if row.expire_at is not None and row.status == "pending":
             row.expire_at = row.expire_at - by
-            said["expire_at"] = iso(row.expire_at)
+            data["expire_at"] = iso(row.expire_at)
         if row.erase_at is not None:
             row.erase_at = row.erase_at - by
-            said["erase_at"] = iso(row.erase_at)
+            data["erase_at"] = iso(row.erase_at)
         at = store.moment(submission, now)
         row.updated_at = at
-        trail.append(submission, [trail.Line(trail.ADVANCE_TEST_CLOCK, None, said)], at)
+        trail.append(submission, [trail.Line(trail.ADVANCE_TEST_CLOCK, None, data)], at)
     session.flush()

@@ -57,7 +57,7 @@ def ask(session: Session, command: rpc.WipeTestMode, _site: Site, now: datetime)
     """Have everything removed that there is of test mode now."""
 
     def decide() -> rpc.WipedTestMode:
-        there = inventory(session, now)
+        counts = inventory(session, now)
         tests = sa.select(BatchRow.id).where(BatchRow.test)
         waiting = (BatchLineRow.batch_id.in_(tests), BatchLineRow.status == RowStatus.PENDING.value)
         cancelled = {"status": RowStatus.CANCELLED.value, "input": None}
@@ -74,7 +74,7 @@ def ask(session: Session, command: rpc.WipeTestMode, _site: Site, now: datetime)
         session.flush()
         leave_work(session, TestWipeRow.__tablename__)
         emit(session, events.TEST_MODE_WIPED, TestModeWiped(at=now), subject="test mode")
-        return rpc.WipedTestMode(submissions=there.submissions, batches=there.batches)
+        return rpc.WipedTestMode(submissions=counts.submissions, batches=counts.batches)
 
     return once(session, rpc.WIPE, command, decide)
 

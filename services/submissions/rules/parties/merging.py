@@ -46,13 +46,15 @@ def _invited_by(submitter: NewSubmitter, merged_into: Mapping[str, str]) -> NewS
     return submitter if inviter is None else submitter.model_copy(update={"invite_by": inviter})
 
 
-def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
+def _parties(
+    template: Basis, names: Sequence[str], assigned_names: set[str], path: str, problems: Problems
+) -> list[Party]:
     """The template's parties of these names; shorter only when a problem was added."""
     by_name = {party.name.strip().lower(): party for party in template.parties}
     parties = []
     for name in names:
         party = by_name.get(name.lower())
-        if name.lower() in taken:
+        if name.lower() in assigned_names:
             problems.add(path, f"has {name}, which another submitter has", "role must be unique in `submitters`.")
         elif party is None:
             problems.add(path, f"has {name}, which is not a role of the template", f"{name} role doesn't exist")
@@ -60,7 +62,7 @@ def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, 
             continue
         else:
             parties.append(party)
-            taken.add(name.lower())
+            assigned_names.add(name.lower())
     return parties
 
 
@@ -72,8 +74,8 @@ def _merged_party(
     problems: Problems,
 ) -> Party:
     name = (submitter.role or "").strip() or " / ".join(party.name for party in parties)
-    others = {party.name.strip().lower() for party in template.parties if party not in parties}
-    if name.lower() in others:
+    names_of_others = {party.name.strip().lower() for party in template.parties if party not in parties}
+    if name.lower() in names_of_others:
         problems.add(path, f"is another role of the template: {name}", "role must be unique in `submitters`.")
     uuid = uuid5(NAMESPACE_OID, " ".join(sorted(party.uuid for party in parties)))
     return Party(uuid=str(uuid), name=name)

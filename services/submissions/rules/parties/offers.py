@@ -30,13 +30,16 @@ def may_return(preferences: Mapping[str, Any], account: Mapping[str, Any], confi
     """Return whether signers may send the submission back. ``confirmations`` are those of its parties
     (``SubmitterRow.confirmation``): what somebody has signed with their own certificate is a file by now, which nobody takes
     back."""
-    kept = [confirming.of(stored) for stored in confirmations]
-    signed = any(one is not None and one.stage is confirming.Stage.SIGNED for one in kept)
+    confirmations_kept = [confirming.of(stored) for stored in confirmations]
+    signed = any(
+        confirmation is not None and confirmation.stage is confirming.Stage.SIGNED
+        for confirmation in confirmations_kept
+    )
     return not signed and _allowed(ALLOW_RETURN, preferences, account)
 
 
 def in_person(preferences: Mapping[str, Any]) -> bool:
-    """Whether parties sign in person, on a device that they hand from one to the next. No account says so for all."""
+    """Return whether parties sign in person, on a device that they hand from one to the next. No account says so for all."""
     return bool(preferences.get(IN_PERSON))
 
 
@@ -77,5 +80,5 @@ def ways(party: Any, offering: Offering) -> list[str]:
 
 
 def _allowed(name: str, preferences: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
-    said = preferences.get(name)
-    return bool(account.get(name, False)) if said is None else bool(said)
+    preference = preferences.get(name)
+    return bool(account.get(name, False)) if preference is None else bool(preference)

@@ -14,8 +14,8 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
 
     Where a problem was added, those whose party cannot be told are strangers (``stranger``).
     """
-    named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
-    twice, too_many = len(set(named)) < len(named), len(submitters) > len(parties)
+    roles_named = [submitter.role.strip().lower() for submitter in submitters if submitter.role]
+    twice, too_many = len(set(roles_named)) < len(roles_named), len(submitters) > len(parties)
     if twice:
         problems.add("submitters", "must have different roles", "role must be unique in `submitters`.")
     elif too_many:
@@ -81,19 +81,19 @@ def with_observers(
     """Give whoever approves or reads a role of their own, unless they name one that there is: documents need to know nothing of
     them. Whoever names no role gets that of their place among the others. Returns all parties, and the submitters with their
     roles."""
-    known = list(parties)
-    given: list[NewSubmitter] = []
+    all_parties = list(parties)
+    with_roles: list[NewSubmitter] = []
     for submitter in submitters:
         word = _WITHOUT_FIELDS.get(ActsAs(submitter.acts_as)) if submitter.acts_as else None
-        names = {party.name.strip().lower() for party in known}
-        wanted = (submitter.role or "").strip()
-        if word is None or submitter.uuid or submitter.roles or wanted.lower() in names:
-            given.append(_in_place(submitter, parties, len(given) - (len(known) - len(parties))))
+        names = {party.name.strip().lower() for party in all_parties}
+        role = (submitter.role or "").strip()
+        if word is None or submitter.uuid or submitter.roles or role.lower() in names:
+            with_roles.append(_in_place(submitter, parties, len(with_roles) - (len(all_parties) - len(parties))))
             continue
-        name = wanted or _free(word, names)
-        known.append(Party(uuid=str(uuid4()), name=name))
-        given.append(submitter.model_copy(update={"role": name}))
-    return known, given
+        name = role or _free(word, names)
+        all_parties.append(Party(uuid=str(uuid4()), name=name))
+        with_roles.append(submitter.model_copy(update={"role": name}))
+    return all_parties, with_roles
 
 
 def _in_place(submitter: NewSubmitter, parties: Sequence[Party], place: int) -> NewSubmitter:
@@ -102,8 +102,8 @@ def _in_place(submitter: NewSubmitter, parties: Sequence[Party], place: int) -> 
     return submitter.model_copy(update={"uuid": parties[place].uuid})
 
 
-def _free(word: str, taken: Collection[str]) -> str:
-    """``word``, or with the first number that makes it another one than those ``taken`` (lower-case)."""
-    if word.lower() not in taken:
+def _free(word: str, names_in_use: Collection[str]) -> str:
+    """``word``, or with the first number that makes it another one than those ``names_in_use`` (lower-case)."""
+    if word.lower() not in names_in_use:
         return word
-    return next(f"{word} {number}" for number in itertools.count(2) if f"{word} {number}".lower() not in taken)
+    return next(f"{word} {number}" for number in itertools.count(2) if f"{word} {number}".lower() not in names_in_use)

@@ -65,8 +65,8 @@ def computed(
     if not computing:
         return dict(values)
     decided = conditions.decided(everything, documents, {**of_others, **values}, computing)
-    there = {uuid: value for uuid, value in values.items() if uuid not in computing}
-    return there | {uuid: decided.values[uuid] for uuid in computing if uuid in decided.values}
+    filled_in = {uuid: value for uuid, value in values.items() if uuid not in computing}
+    return filled_in | {uuid: decided.values[uuid] for uuid in computing if uuid in decided.values}
 
 
 def merged(

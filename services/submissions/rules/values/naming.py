@@ -52,9 +52,9 @@ def snake_case(name: str) -> str:
 
 def by_name(fields: Iterable[FieldDefinition], names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     """``values`` by field uuid as the API shows them. Of several fields with one name the first with a value counts."""
-    named: dict[str, Any] = {}
+    value_by_name: dict[str, Any] = {}
     for field in fields:
         name = names[field.uuid]
-        if field.uuid in values and named.get(name) is None:
-            named[name] = values[field.uuid]
-    return named
+        if field.uuid in values and value_by_name.get(name) is None:
+            value_by_name[name] = values[field.uuid]
+    return value_by_name

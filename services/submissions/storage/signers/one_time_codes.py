@@ -118,11 +118,15 @@ def of_number(submitter: Any, phone: str) -> Challenge:
 
 def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: str) -> set[str]:
     """Those of the numbers for which this submitter has passed a code."""
-    digests = {address_digest(one, of_number(submitter, phone)): phone for phone in phones for one in each(secret)}
+    digests = {
+        address_digest(accepted_secret, of_number(submitter, phone)): phone
+        for phone in phones
+        for accepted_secret in each(secret)
+    }
     if not digests:
         return set()
     passed = sa.select(CodeRow.address_digest).where(
-        CodeRow.subject == _told_apart(of_number(submitter, "")),
+        CodeRow.subject == _subject_key(of_number(submitter, "")),
         CodeRow.passed_at.is_not(None),
         CodeRow.address_digest.in_(digests),
     )
@@ -163,11 +167,11 @@ def issue(
     another sort than those of signers, it takes nothing from theirs."""
     address = address_digest(secret, challenge)
     rates.count(session, f"{counted} to {address}", SENDS, now, refusal=TOO_SOON)
-    rates.count(session, f"codes for {_told_apart(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
+    rates.count(session, f"codes for {_subject_key(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
     issued = Issued(uuid7(), new_seed(), now + LIFETIME)
     session.add(
         CodeRow(
-            subject=_told_apart(challenge),
+            subject=_subject_key(challenge),
             submission_id=submission_id,
             address_digest=address,
             code_digest=_code_digest(secret, challenge, code_of(secret, issued.seed)),
@@ -195,7 +199,7 @@ def judge(session: Session, challenge: Challenge, code: str, request_id: str, se
         return Judged("used", "This code has been used. Please ask for a new one.")
     if row.tries >= MOST_TRIES:
         return Judged("too_many", "Too many wrong codes were entered. Please ask for a new one.")
-    wrong_tries = f"wrong codes for {_told_apart(challenge)}"
+    wrong_tries = f"wrong codes for {_subject_key(challenge)}"
     if rates.wait(session, wrong_tries, WRONG_TRIES, now):
         return Judged("too_many", TOO_MANY)
     row.tries += 1
@@ -257,8 +261,8 @@ def masked(method: str, address: str) -> str:
 
 def drop(session: Session, submitter: Any) -> None:
     """Drop the codes of this submitter, sent and passed, also those that confirmed a number. What was counted stays."""
-    subjects = [_told_apart(Challenge(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
-    subjects.append(_told_apart(of_number(submitter, "")))
+    subjects = [_subject_key(Challenge(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
+    subjects.append(_subject_key(of_number(submitter, "")))
     session.execute(sa.delete(CodeRow).where(CodeRow.subject.in_(subjects)))
 
 
@@ -270,24 +274,24 @@ def forget(session: Session, now: datetime) -> None:
 
 
 def _newest(session: Session, challenge: Challenge, *, lock: bool = False) -> CodeRow | None:
-    query = sa.select(CodeRow).where(CodeRow.subject == _told_apart(challenge)).order_by(CodeRow.id.desc()).limit(1)
+    query = sa.select(CodeRow).where(CodeRow.subject == _subject_key(challenge)).order_by(CodeRow.id.desc()).limit(1)
     return session.scalar(for_update(query).execution_options(populate_existing=True) if lock else query)
 
 
 def _issued_with(row: CodeRow | None, challenge: Challenge, secret: str) -> str | None:
     """Return the secret with which this code was issued for the challenge's address; None where it is for another one."""
-    for one in each(secret) if row is not None else ():
-        if row is not None and hmac.compare_digest(row.address_digest, address_digest(one, challenge)):
-            return one
+    for accepted_secret in each(secret) if row is not None else ():
+        if row is not None and hmac.compare_digest(row.address_digest, address_digest(accepted_secret, challenge)):
+            return accepted_secret
     return None
 
 
-def _told_apart(challenge: Challenge) -> str:
+def _subject_key(challenge: Challenge) -> str:
     return f"{challenge.subject}/{challenge.method}"
 
 
 def _code_digest(secret: str, challenge: Challenge, code: str) -> str:
-    return mac(secret, "code", _told_apart(challenge), addresses.mailbox(challenge.address), code).hex()
+    return mac(secret, "code", _subject_key(challenge), addresses.mailbox(challenge.address), code).hex()
 
 
 def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> bool:
@@ -298,10 +302,10 @@ def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> boo
         payload = raw[_PROOF_MAC:].decode()
     except ValueError:
         return False
-    for one in each(secret):
-        if hmac.compare_digest(raw[:_PROOF_MAC], mac(one, "code-proof", payload)[:_PROOF_MAC]):
+    for accepted_secret in each(secret):
+        if hmac.compare_digest(raw[:_PROOF_MAC], mac(accepted_secret, "code-proof", payload)[:_PROOF_MAC]):
             subject, method, address, until = json.loads(payload)
             # Also the subject and the address are no secrets by now: they were signed.
-            wanted = (challenge.subject, challenge.method, address_digest(one, challenge))
-            return (subject, method, address) == wanted and bool(now.timestamp() < until)
+            expected = (challenge.subject, challenge.method, address_digest(accepted_secret, challenge))
+            return (subject, method, address) == expected and bool(now.timestamp() < until)
     return False

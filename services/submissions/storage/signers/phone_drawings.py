@@ -57,7 +57,7 @@ def step(row: PhoneDrawingRow, now: datetime) -> PhoneStep:
     return PhoneStep.WAITING if row.device_digest is None else PhoneStep.CONNECTED
 
 
-def found(session: Session, token_digest: str) -> PhoneDrawingRow:
+def row_of_token(session: Session, token_digest: str) -> PhoneDrawingRow:
     """The row of this link. Raises ServiceError("not_found")."""
     row = session.scalar(_query(token_digest))
     if row is None:

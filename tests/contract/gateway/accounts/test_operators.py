@@ -50,7 +50,7 @@ def test_an_operator_s_life(database: Database) -> None:
     assert not again.is_of(them.begin(key, None).form())
     act = them.doing(session, "192.0.2.1", "retry", "notifications: mails 12")
     assert next((one.action, one.outcome) for one in them.acts()) == ("retry", UNDER_WAY), "should the process die now"
-    them.done(act, "1 due again")
+    them.note_outcome(act, "1 due again")
     newest = them.acts()[0]
     assert (newest.outcome, newest.address, newest.key_name) == ("1 due again", "192.0.2.1", "Ana")
     them.end(session, None)

@@ -327,14 +327,14 @@ def test_an_answer_that_was_about_to_be_tried_when_the_process_was_killed(
     suite.ask(confirmation_order(two_signers(suite.blobs), by_csc(provider, "code")))
     suite.run()
     suite.type_in({"OTP": code_sent(provider)})
-    really = suite.work._begun
+    really = suite.work._begin_run
 
     def killed(row: Any) -> Any:
         if when == "after":
             really(row)
         raise Killed
 
-    monkeypatch.setattr(suite.work, "_begun", killed)
+    monkeypatch.setattr(suite.work, "_begin_run", killed)
     suite.run()
     suite.dead()
     suite.restart()

@@ -245,7 +245,7 @@ def test_signers_own_certificates_are_named(sign: Sign, trail: BlobRef, database
             row = confirmations._new(f"c{number}", 12, AT)
             row.stage, row.submitter_id, row.signer = stage, submitter, signer
             row.prepared_for = {
-                "signatory": signatories.kept(
+                "signatory": signatories.as_json(
                     Signatory(
                         chain=own.encoded,
                         name="Ann Ray",

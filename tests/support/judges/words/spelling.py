@@ -42,7 +42,7 @@ _WORD = re.compile(r"(?<![\w’'-])[A-Za-z][A-Za-z’']*(?![\w])")
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yield everything in English that people read, each with where it stands."""
-    for one in refusals.told():
+    for one in refusals.all_refusals():
         yield f"{one.module}:{one.line}", one.text
     yield from _of_document(specification.document(), "contracts/openapi.yaml")
     for page in PAGES:

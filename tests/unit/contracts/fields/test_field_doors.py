@@ -349,7 +349,7 @@ def test_tags_give_the_same_fields_or_say_what_they_left_out(door: str) -> None:
             continue  # Braces within braces are read on the page that LibreOffice makes.
         found = by_name[f"F{number}"]
         document = DocumentFields(
-            "d", "contract", "documents[0]", "file", [LETTER], found=[found.model_copy(update={"areas": []})]
+            "d", "contract", "documents[0]", "file", [LETTER], tag_fields=[found.model_copy(update={"areas": []})]
         )
         made = settings(define([document], Limits()).fields[0])
         wanted = one.kept if not one.refused else one.tag_kept or {}

@@ -102,7 +102,7 @@ def test_a_tag_of_a_field_that_is_there_does_not_say_again_what_it_is() -> None:
     tag = TagField(
         name="F", role="Signer", type="text", validation={"pattern": "^$"}, areas=[Area(x=0, y=0, w=1, h=0.1)]
     )
-    document = DocumentFields("d", "lease", "variables", "lease", [LETTER], found=[tag])
+    document = DocumentFields("d", "lease", "variables", "lease", [LETTER], tag_fields=[tag])
     present = Definition([Party(uuid="p-1", name="Signer")], [before])
     (found,) = extended(present, [document], ["d"], Limits()).fields
     assert (found.validation, len(found.areas)) == (before.validation, 1)

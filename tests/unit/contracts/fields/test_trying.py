@@ -36,7 +36,7 @@ ORDER = definition(
 
 
 def tried(**values: Any) -> dict[str, Any]:
-    (found,) = trying.tried(ORDER, [{"values": values}], [""])
+    (found,) = trying.run_cases(ORDER, [{"values": values}], [""])
     return found
 
 
@@ -74,7 +74,7 @@ def test_a_table_of_cases() -> None:
         {"values": {"Price": 20}, "expect": {"Seller: Total": {"value": 60.5}, "Country": {"value": "FR", "required": False}}},
         {"values": {}},
     ]  # fmt: skip
-    found = trying.tried(ORDER, cases, ["cases[0].", "cases[1].", "cases[2]."])
+    found = trying.run_cases(ORDER, cases, ["cases[0].", "cases[1].", "cases[2]."])
     assert [one["mismatches"] for one in found] == [
         [],
         [
@@ -103,12 +103,12 @@ def test_a_table_of_cases() -> None:
 )
 def test_what_is_refused(case: dict[str, Any], said: str) -> None:
     with pytest.raises(ServiceError) as refused:
-        trying.tried(ORDER, [case], ["cases[0]."])
+        trying.run_cases(ORDER, [case], ["cases[0]."])
     assert (refused.value.code, refused.value.message) == ("invalid", said)
 
 
 def test_as_many_cases_as_can_be_decided() -> None:
     large = definition(*(field(f"f{number}", "text") for number in range(2_000)))
-    assert len(trying.tried(large, [{"values": {}}] * 2, [""] * 2)) == 2
+    assert len(trying.run_cases(large, [{"values": {}}] * 2, [""] * 2)) == 2
     with pytest.raises(ServiceError, match="cases must not have more than 50 entries for this template"):
-        trying.tried(large, [{"values": {}}] * 51, [""] * 51)
+        trying.run_cases(large, [{"values": {}}] * 51, [""] * 51)

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.rotation import Secret
 from contracts.types import Agent
-from services.gateway.agents.sessions import LASTS, LONGEST, Sessions, named
+from services.gateway.agents.sessions import LASTS, LONGEST, Sessions, agent_of
 
 OLD, NEW = "o" * 40, "n" * 40
 AGENT = Agent(name="claude", version="1.0", key_id="24b01903a9d6759d")
@@ -26,7 +26,7 @@ def test_a_session_says_whose_it_is_in_visible_ascii() -> None:
 
 
 def test_the_longest_one_fits() -> None:
-    agent = named({"name": "😀" * 500, "version": "é" * 500}, "24b01903a9d6759d")
+    agent = agent_of({"name": "😀" * 500, "version": "é" * 500}, "24b01903a9d6759d")
     session = Sessions(OLD).issue(agent)
     assert len(session) <= LONGEST
     assert Sessions(OLD).agent(session, "24b01903a9d6759d") == agent
@@ -78,4 +78,4 @@ def test_it_outlives_a_secret_that_is_replaced() -> None:
     ],
 )
 def test_what_an_agent_calls_itself_is_one_short_line(said: object, name: str, version: str) -> None:
-    assert named(said, "k") == Agent(name=name, version=version, key_id="k")
+    assert agent_of(said, "k") == Agent(name=name, version=version, key_id="k")

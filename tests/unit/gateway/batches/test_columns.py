@@ -173,6 +173,6 @@ def test_roles_and_their_fields_are_those_of_the_template() -> None:
     found = Roles.of(template)
     assert found.names == ["Tenant", "Landlord"]
     assert [name for name, _ in found.fields["Tenant"]] == ["Rent", "Text Field 2"]
-    assert found.named("Tenant", "rent") is definitions[0]
-    assert found.named("Landlord", "Rent") is None
-    assert found.named("Nobody", "X") is None
+    assert found.field_of_name("Tenant", "rent") is definitions[0]
+    assert found.field_of_name("Landlord", "Rent") is None
+    assert found.field_of_name("Nobody", "X") is None

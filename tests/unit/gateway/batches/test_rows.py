@@ -33,7 +33,7 @@ def from_lines(*lines: Any) -> Rows:
 
 
 def told(found: Rows) -> list[tuple[int, str, str]]:
-    return [(one["row"], one["field"], one["reason"]) for one in found.told()]
+    return [(one["row"], one["field"], one["reason"]) for one in found.first_problems()]
 
 
 def test_cells_become_what_the_interface_says() -> None:

@@ -227,7 +227,7 @@ def lzw_of_zeros(size: int) -> bytes:
     return int(bits.ljust((len(bits) + 7) // 8 * 8, "0"), 2).to_bytes((len(bits) + 7) // 8, "big")
 
 
-SMALL = Limits(streams=StreamLimits(one=1_000_000, all=3_000_000, picture=2_000_000))
+SMALL = Limits(streams=StreamLimits(single=1_000_000, all=3_000_000, picture=2_000_000))
 
 
 @pytest.mark.parametrize(

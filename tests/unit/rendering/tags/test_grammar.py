@@ -252,7 +252,7 @@ def assert_possible(parsed: ParsedTag) -> None:
     unproved = {
         key: value
         for key, value in tag.preferences.items()
-        if key not in EXPRESSIONS and ("type" in parsed.said or key not in checker.PROOFS)
+        if key not in EXPRESSIONS and ("type" in parsed.attributes or key not in checker.PROOFS)
     }
     assert checker.preferences(unproved, tag.type, "", problems) == unproved
     field.validation = validation

@@ -82,7 +82,7 @@ def test_a_value_is_a_value_and_with_a_field_also_its_default() -> None:
         "number": "s.values.Number",
     }
     assert found.awaited == {"title"}
-    assert found.over({"title": "old", "sign": "kept"}) == {"sign": "kept", "number": 7, "text": "Ann"}
+    assert found.values_over({"title": "old", "sign": "kept"}) == {"sign": "kept", "number": 7, "text": "Ann"}
 
 
 def test_a_heading_may_be_blank() -> None:

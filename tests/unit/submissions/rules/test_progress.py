@@ -49,7 +49,7 @@ DONE = with_(BOTH, 1, status=SubmitterStatus.COMPLETED)
         (replace(ANN, sent_at=EARLY, last=Message(LEFT, LATE)), BOTH, Told(State.SENT, LATE)),
         (replace(ANN, sent_at=EARLY, last=Message(SENDING, LATE)), BOTH, Told(State.SENT, EARLY)),
         (replace(ANN, last=Message(SENDING, LATE)), BOTH, Told(State.ON_ITS_WAY)),
-        (replace(ANN, told=False), BOTH, Told(State.NOT_OPENED)),
+        (replace(ANN, is_notified=False), BOTH, Told(State.NOT_OPENED)),
     ],
 )
 def test_what_is_said_of_a_party(party: Party, submission: domain.Submission, expected: Told) -> None:

@@ -40,14 +40,14 @@ class Roles:
     @classmethod
     def of(cls, template: Template) -> "Roles":
         names = labels(template.fields)
-        found: dict[str, list[tuple[str, FieldDefinition]]] = {role.name: [] for role in template.submitters}
+        fields_by_role: dict[str, list[tuple[str, FieldDefinition]]] = {role.name: [] for role in template.submitters}
         by_uuid = {role.uuid: role.name for role in template.submitters}
         for field in template.fields:
             if (role := by_uuid.get(field.submitter_uuid)) is not None:
-                found[role].append((names[field.uuid], field))
-        return cls(list(found), found)
+                fields_by_role[role].append((names[field.uuid], field))
+        return cls(list(fields_by_role), fields_by_role)
 
-    def named(self, role: str, key: str) -> FieldDefinition | None:
+    def field_of_name(self, role: str, key: str) -> FieldDefinition | None:
         """Return the field of the role that is called so, whatever the case where none is called exactly so."""
         fields = self.fields.get(role, [])
         exact = (field for name, field in fields if name == key)
@@ -105,9 +105,9 @@ class Columns:
 
     def beyond(self, cells: Sequence[str]) -> bool:
         """Tell whether a row has something where no column has a name."""
-        named = len(self.columns)
+        width = len(self.columns)
         unnamed = [cell for column, cell in zip(self.columns, cells, strict=False) if column is None]
-        return any(cell.strip() for cell in [*unnamed, *cells[named:]])
+        return any(cell.strip() for cell in [*unnamed, *cells[width:]])
 
 
 def understood(
@@ -115,12 +115,12 @@ def understood(
 ) -> tuple[Columns, list[RowProblem]]:
     """Return what the columns mean, and what is wrong with their names. ``submission`` and ``submitter`` are the schemas of
     what is sent, without references."""
-    known = _Known(header, roles, submission, submitter)
+    meanings = _Meanings(header, roles, submission, submitter)
     columns: list[Column | None] = []
     problems: list[RowProblem] = []
     seen: dict[tuple[str | None, tuple[str, ...]], str] = {}
     for name in header:
-        column, reason = known.column(name) if name else (None, None)
+        column, reason = meanings.column(name) if name else (None, None)
         if column is not None:
             meaning = (column.role, column.path)
             if (before := seen.get(meaning)) is not None:
@@ -129,7 +129,7 @@ def understood(
         if reason is not None:
             problems.append(RowProblem(row=header_row, field=name[:_LONGEST], reason=reason))
         columns.append(column)
-    return Columns(columns, known.roles), problems
+    return Columns(columns, meanings.roles), problems
 
 
 def column_of(place: str, places: Sequence[str]) -> str:
@@ -140,7 +140,7 @@ def column_of(place: str, places: Sequence[str]) -> str:
     return place if place.startswith("submitters") or not place else f"{SUBMISSION}.{place}"
 
 
-class _Known:
+class _Meanings:
     """What columns there can be, for this template and this header."""
 
     def __init__(self, header: Sequence[str], roles: Roles, submission: Schema, submitter: Schema) -> None:
@@ -153,8 +153,8 @@ class _Known:
         head, _, rest = name.partition(".")
         if head.lower() == SUBMISSION and rest:
             return self._of_submission(name, rest)
-        if (found := self._role(name)) is not None:
-            return self._of_role(name, *found)
+        if (role_and_rest := self._role(name)) is not None:
+            return self._of_role(name, *role_and_rest)
         if name.lower() == EXTERNAL_ID:
             return Column(name, None, (EXTERNAL_ID,)), None
         if head.lower() == _VALUES and rest:
@@ -167,9 +167,11 @@ class _Known:
 
     def _observers(self, header: Sequence[str]) -> list[str]:
         """Roles that no document knows: of whoever approves or reads."""
-        known = {role.lower() for role in self._roles.names}
+        template_roles = {role.lower() for role in self._roles.names}
         ends = [name[: -len(_ACTS_AS) - 1] for name in header if name.lower().endswith(f".{_ACTS_AS}")]
-        return list(dict.fromkeys(role for role in ends if role.lower() not in known and role.lower() != SUBMISSION))
+        return list(
+            dict.fromkeys(role for role in ends if role.lower() not in template_roles and role.lower() != SUBMISSION)
+        )
 
     def _role(self, name: str) -> tuple[str, str] | None:
         """The role that the name begins with, the longest, and what comes after it."""
@@ -196,7 +198,7 @@ class _Known:
         """``values.Rent``: of whichever role has such a field. Where no column names a role, there is one signer only."""
         if not self._by_role:
             return self._of_field(name, "", key)
-        having = [role for role in self._roles.names if self._roles.named(role, key) is not None]
+        having = [role for role in self._roles.names if self._roles.field_of_name(role, key) is not None]
         if len(having) > 1:
             written = " or ".join(f"{role}.{name[:_LONGEST]}" for role in having)
             return None, f"must name its role: write {written}"
@@ -206,7 +208,7 @@ class _Known:
 
     def _of_field(self, name: str, role: str, key: str) -> tuple[Column | None, str | None]:
         owner = role or next(iter(self._roles.names), "")
-        if (field := self._roles.named(owner, key)) is None:
+        if (field := self._roles.field_of_name(owner, key)) is None:
             return None, f"is not a field of the role {owner}"
         options = frozenset(field.options or ()) if field.type is FieldType.MULTIPLE else None
         return Column(name, role, (_VALUES, key), options), None

@@ -12,20 +12,20 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def results_csv(rows: Iterable[dict[str, Any]]) -> bytes:
     """Return rows of the API (with ``submitters``) as CSV (RFC 4180) in UTF-8 with a byte-order mark, without which Excel takes
     it for another coding. For each role there are ``<role>.email``, ``<role>.status``, ``<role>.slug`` and ``<role>.link``."""
-    kept = list(rows)
-    roles = dict.fromkeys(submitter["role"] for row in kept for submitter in row["submitters"] or ())
+    all_rows = list(rows)
+    roles = dict.fromkeys(submitter["role"] for row in all_rows for submitter in row["submitters"] or ())
     header = ["row", "external_id", "status", "submission_id"]
     header += [f"{role}.{what}" for role in roles for what in ("email", "status", "slug", "link")]
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([safe(name) for name in [*header, "error"]])
-    for row in kept:
+    for row in all_rows:
         cells = [row["row"], row["external_id"], row["status"], row["submission_id"]]
         by_role = {submitter["role"]: submitter for submitter in row["submitters"] or ()}
         for role in roles:
             submitter = by_role.get(role, {})
             cells += [submitter.get(key) for key in ("email", "status", "slug", "embed_src")]
-        writer.writerow([safe(cell) for cell in [*cells, _told(row["error"])]])
+        writer.writerow([safe(cell) for cell in [*cells, _error_text(row["error"])]])
     return out.getvalue().encode("utf-8-sig")
 
 
@@ -35,7 +35,7 @@ def safe(cell: Any) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _told(error: dict[str, Any] | None) -> str:
+def _error_text(error: dict[str, Any] | None) -> str:
     """The sentence, and each further reason with its place."""
     if not error:
         return ""

@@ -51,8 +51,8 @@ class Row:
 
     def problem(self, place: str, reason: str) -> RowProblem:
         """Return a problem with its place as the file has it."""
-        named = place if self.places is None else columns.column_of(place, self.places)
-        return RowProblem(row=self.number, field=named, reason=reason)
+        field = place if self.places is None else columns.column_of(place, self.places)
+        return RowProblem(row=self.number, field=field, reason=reason)
 
 
 @dataclass
@@ -68,14 +68,14 @@ class Rows:
         details = refused.details or [{"field": "", "reason": refused.message}]
         self.problems += [row.problem(str(detail.get("field", "")), str(detail["reason"])) for detail in details]
 
-    def told(self) -> list[dict[str, Any]]:
+    def first_problems(self) -> list[dict[str, Any]]:
         """List the first problems, in the order of the file."""
         self.problems.sort(key=lambda problem: problem.row)
         return [problem.model_dump() for problem in self.problems[:MOST_TOLD]]
 
     def refuse(self) -> None:
         """Raises ServiceError("invalid") that says the first of what is wrong, and names all."""
-        if details := self.told():
+        if details := self.first_problems():
             first = self.problems[0]
             place = f"row {first.row}, {first.field}:" if first.field else f"row {first.row}"
             raise ServiceError("invalid", with_more(f"{place} {first.reason}", len(self.problems)), details)
@@ -107,11 +107,11 @@ def read_rows(data: bytes, kind: Kind, roles: Roles, template_id: int, schemas: 
 
 
 def _of_lines(data: bytes, template_id: int) -> Rows:
-    found, problems = lines.read_lines(data, MOST_ROWS)
-    if not found and not problems:
+    bodies, problems = lines.read_lines(data, MOST_ROWS)
+    if not bodies and not problems:
         raise invalid("The file has no rows.", "rows", "is empty")
     rows = Rows([], problems)
-    for number, body in found:
+    for number, body in bodies:
         if str(body.get("template_id") or template_id) != str(template_id):
             problems.append(RowProblem(row=number, field="template_id", reason="must be that of the whole batch"))
         external_id = body.get("external_id")

@@ -36,8 +36,8 @@ def read_table(data: bytes, most_rows: int) -> Table:
     than ``most_rows``, ``too_large`` for one with more values than there is memory for."""
     text = _text(data)
     delimiter = None
-    if named := _SEPARATOR_LINE.match(text[:10]):  # Excel writes and hides it
-        delimiter, text = named[1], text[named.end() :]
+    if match := _SEPARATOR_LINE.match(text[:10]):  # Excel writes and hides it
+        delimiter, text = match[1], text[match.end() :]
     header: list[str] | None = None
     header_row = 0
     rows: list[tuple[int, list[str]]] = []

@@ -94,10 +94,10 @@ async def _settings(form: FormData) -> dict[str, Any]:
     if len(raw) > _LARGEST_SETTINGS:
         raise files.too_large("settings", _LARGEST_SETTINGS)
     with of_settings():
-        found = json_body.loads(raw)
-    if not isinstance(found, dict | None):
+        settings = json_body.loads(raw)
+    if not isinstance(settings, dict | None):
         raise invalid("settings must be an Object", "settings", "must be an Object")
-    return found or {}
+    return settings or {}
 
 
 def _not_larger(data: bytes, most: int) -> bytes:

@@ -71,22 +71,24 @@ def meaning(label: str, language: str = "") -> Meaning:
     if _X_MARK.fullmatch(label.strip()):
         return Meaning("signature", is_known=True)
     matches = _KINDS.matches(words)
-    own = [match for match in matches if match.means[1] == language]
-    found: dict[str, Match[tuple[str, str]]] = {}
-    for match in own or matches:
-        found.setdefault(match.means[0], match)
-    return Meaning(_kind_of(label, words, found) if found else "text", is_known=bool(found))
+    in_language = [match for match in matches if match.means[1] == language]
+    first_by_kind: dict[str, Match[tuple[str, str]]] = {}
+    for match in in_language or matches:
+        first_by_kind.setdefault(match.means[0], match)
+    return Meaning(_kind_of(label, words, first_by_kind) if first_by_kind else "text", is_known=bool(first_by_kind))
 
 
-def _kind_of(label: str, words: str, found: Mapping[str, Match[tuple[str, str]]]) -> str:
-    if "initials" in found and not found.keys() & {"text", "signature"}:
+def _kind_of(label: str, words: str, first_by_kind: Mapping[str, Match[tuple[str, str]]]) -> str:
+    if "initials" in first_by_kind and not first_by_kind.keys() & {"text", "signature"}:
         return "initials"
-    if "signature" in found and not _is_date_of_signing(label, found):
+    if "signature" in first_by_kind and not _is_date_of_signing(label, first_by_kind):
         return "signature"
-    if "date" in found and not _PLACE.search(words):
+    if "date" in first_by_kind and not _PLACE.search(words):
         return "date"
     for kind in ("email", "phone", "number"):
-        if kind in found and not ("text" in found and found["text"].start < found[kind].start):
+        if kind in first_by_kind and not (
+            "text" in first_by_kind and first_by_kind["text"].start < first_by_kind[kind].start
+        ):
             return kind
     return "text"
 
@@ -133,9 +135,9 @@ def name_of(label: str) -> str:
     return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(_AT_END)
 
 
-def _is_date_of_signing(label: str, found: Mapping[str, Match[tuple[str, str]]]) -> bool:
+def _is_date_of_signing(label: str, first_by_kind: Mapping[str, Match[tuple[str, str]]]) -> bool:
     """“Date of signature” and “Signature date” ask for a date, “Date, signature” for a signature."""
-    date, signature = found.get("date"), found["signature"]
+    date, signature = first_by_kind.get("date"), first_by_kind["signature"]
     if date is None or _OF_DATE.search(label.casefold()):
         return False
     return date.start < signature.start or date.end == len(normalised(label).split())

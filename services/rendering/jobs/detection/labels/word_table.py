@@ -58,7 +58,7 @@ class WordTable(Generic[T]):
     def matches(self, text: str) -> list[Match[T]]:
         """All entries in a text that was normalised (``labels.normalised``), by where they begin."""
         words = text.split()
-        found = [
+        matches = [
             Match(start, start + len(entry.words), entry.means)
             for start, word in enumerate(words)
             for entry in self._beginning_with(word)
@@ -66,8 +66,8 @@ class WordTable(Generic[T]):
             and not (entry.is_last and start + len(entry.words) < len(words))
         ]
         if self._unparted and _UNPARTED.search(text):
-            found += [Match(text.index(part), len(words), means) for part, means in self._unparted if part in text]
-        return sorted(found, key=lambda match: (match.start, -match.end))
+            matches += [Match(text.index(part), len(words), means) for part, means in self._unparted if part in text]
+        return sorted(matches, key=lambda match: (match.start, -match.end))
 
     def _beginning_with(self, word: str) -> list[_Entry[T]]:
         entries = list(self._whole.get(word, ()))

@@ -59,15 +59,15 @@ def around(boxes: Iterable[Rectangle]) -> Rectangle:
     return Rectangle(min(lefts), min(bottoms), max(rights), max(tops))
 
 
-def shared(one: tuple[float, float], other: tuple[float, float]) -> float:
+def shared(stretch: tuple[float, float], other: tuple[float, float]) -> float:
     """Return the length that two stretches have in common; below 0 it is the gap between them."""
-    return min(one[1], other[1]) - max(one[0], other[0])
+    return min(stretch[1], other[1]) - max(stretch[0], other[0])
 
 
-def overlap(one: Rectangle, other: Rectangle) -> float:
+def overlap(rectangle: Rectangle, other: Rectangle) -> float:
     """Return the area that two rectangles have in common."""
-    across = shared((one.left, one.right), (other.left, other.right))
-    up = shared((one.bottom, one.top), (other.bottom, other.top))
+    across = shared((rectangle.left, rectangle.right), (other.left, other.right))
+    up = shared((rectangle.bottom, rectangle.top), (other.bottom, other.top))
     return across * up if across > 0 and up > 0 else 0.0
 
 

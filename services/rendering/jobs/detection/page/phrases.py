@@ -88,24 +88,26 @@ class _Piece:
 def page_text(letters: Iterable[Letter], upright: Sequence[Rule] = ()) -> PageText:
     """Return the phrases of a page, and what in its text is there to be filled in. ``upright`` rules keep apart what stands on
     either side of them."""
-    found = PageText()
+    text = PageText()
     for row in _rows(letters):
         middle = (row[0].box.bottom + row[0].box.top) / 2
         parting = sorted(rule.at for rule in upright if rule.start < middle < rule.end)
-        _read_row(_pieces(row), parting, found)
-    return found
+        _read_row(_pieces(row), parting, text)
+    return text
 
 
 def _rows(letters: Iterable[Letter]) -> list[list[Letter]]:
     """Letters whose middles are at one height, from left to right; rows from top to bottom."""
     rows: list[tuple[float, float, list[Letter]]] = []
-    for letter in sorted(letters, key=lambda one: (-(one.box.bottom + one.box.top), one.box.left)):
+    for letter in sorted(
+        letters, key=lambda character: (-(character.box.bottom + character.box.top), character.box.left)
+    ):
         middle, height = (letter.box.bottom + letter.box.top) / 2, letter.box.height
         if rows and rows[-1][0] - middle < 0.3 * max(min(height, rows[-1][1]), 1.0):
             rows[-1][2].append(letter)
         else:
             rows.append((middle, height, [letter]))
-    return [sorted(row, key=lambda one: one.box.left) for _, _, row in rows]
+    return [sorted(row, key=lambda letter: letter.box.left) for _, _, row in rows]
 
 
 def _pieces(row: Sequence[Letter]) -> list[_Piece]:
@@ -123,7 +125,7 @@ def _pieces(row: Sequence[Letter]) -> list[_Piece]:
         end = _leader_end(row, place)
         if end:
             end_text()
-            pieces.append(_Piece("leader", tuple(one for one in row[place:end] if not one.text.isspace())))
+            pieces.append(_Piece("leader", tuple(letter for letter in row[place:end] if not letter.text.isspace())))
             place = end
             continue
         end = _box_end(row, place)
@@ -140,7 +142,7 @@ def _pieces(row: Sequence[Letter]) -> list[_Piece]:
 
 
 def _leader_end(row: Sequence[Letter], place: int) -> int:
-    """Where the leader that begins there ends; 0 when none does."""
+    """Return where the leader that begins there ends; 0 when none does."""
     first = row[place]
     family = _UNDERLINE if first.text in _UNDERLINE else _DOT if first.text in _DOT else ""
     if not family:
@@ -166,7 +168,7 @@ def _box_end(row: Sequence[Letter], place: int) -> int:
         return place + 1
     if letter.text not in "[(":
         return 0
-    around_it = "".join(one.text for one in row[place : place + 8])
+    around_it = "".join(character.text for character in row[place : place + 8])
     match = _BRACKETS.match(around_it)
     if match:
         return place + match.end()
@@ -179,15 +181,15 @@ def _box_end(row: Sequence[Letter], place: int) -> int:
     return 0
 
 
-def _read_row(pieces: Sequence[_Piece], parting: Sequence[float], found: PageText) -> None:
+def _read_row(pieces: Sequence[_Piece], parting: Sequence[float], text: PageText) -> None:
     texts = [piece.text if piece.kind == "text" else "" for piece in pieces]
     number = 0
     while number < len(pieces):
         piece = pieces[number]
         if piece.kind == "text":
-            found.phrases += _phrases(piece.letters, parting)
+            text.phrases += _phrases(piece.letters, parting)
         elif piece.kind == "box":
-            found.boxes.append(GlyphBox(piece.box))
+            text.boxes.append(GlyphBox(piece.box))
         else:
             last = number
             while (
@@ -197,7 +199,7 @@ def _read_row(pieces: Sequence[_Piece], parting: Sequence[float], found: PageTex
                 and _MASK.fullmatch(texts[last + 1])
             ):
                 last += 2
-            found.leaders.append(
+            text.leaders.append(
                 Leader(
                     box=around([piece.box, pieces[last].box]),
                     is_dotted=piece.letters[0].text in _DOT,
@@ -213,19 +215,19 @@ def _read_row(pieces: Sequence[_Piece], parting: Sequence[float], found: PageTex
 
 def _phrases(letters: Sequence[Letter], parting: Sequence[float]) -> Iterable[Phrase]:
     start = 0
-    for number, (one, other) in enumerate(pairwise(letters), 1):
-        height = max(one.box.height, other.box.height, 1.0)
-        gap = other.box.left - one.box.right
-        if gap > _PHRASE_GAP * height or (gap > 0 and _is_parted(one.box, other.box, parting)):
+    for number, (letter, next_letter) in enumerate(pairwise(letters), 1):
+        height = max(letter.box.height, next_letter.box.height, 1.0)
+        gap = next_letter.box.left - letter.box.right
+        if gap > _PHRASE_GAP * height or (gap > 0 and _is_parted(letter.box, next_letter.box, parting)):
             yield _phrase(letters[start:number])
             start = number
     yield _phrase(letters[start:])
 
 
-def _is_parted(one: Rectangle, other: Rectangle, parting: Sequence[float]) -> bool:
+def _is_parted(box: Rectangle, next_box: Rectangle, parting: Sequence[float]) -> bool:
     """``parting``: where upright rules cross the row, from left to right."""
-    place = bisect_left(parting, one.right - 1)
-    return place < len(parting) and parting[place] <= other.left + 1
+    place = bisect_left(parting, box.right - 1)
+    return place < len(parting) and parting[place] <= next_box.left + 1
 
 
 def _phrase(letters: Sequence[Letter]) -> Phrase:

@@ -97,7 +97,7 @@ def drawn(paths: Iterable[DrawnPath], upright: Callable[[float, float], Point], 
 def cells(level: Sequence[Rule], upright: Sequence[Rule]) -> list[Cell]:
     """The smallest rectangles between rules, from top to bottom and from left to right. Raises TooManyRules where there are
     more than 2,500, or looking for them takes more than so many steps."""
-    found: list[Cell] = []
+    cells_found: list[Cell] = []
     from_top = sorted(level, key=lambda rule: (-rule.at, rule.start))
     sorted_upright = sorted([*upright, *_missing_sides(level, upright)], key=lambda rule: rule.at)
     places = [rule.at for rule in sorted_upright]
@@ -122,17 +122,17 @@ def cells(level: Sequence[Rule], upright: Sequence[Rule]) -> list[Cell]:
                     and below.start <= left.at + _CORNER
                     and below.end >= right.at - _CORNER
                 ):
-                    found.append(Cell(Rectangle(left.at, below.at, right.at, top.at)))
-                    if len(found) > MOST_CELLS:
+                    cells_found.append(Cell(Rectangle(left.at, below.at, right.at, top.at)))
+                    if len(cells_found) > MOST_CELLS:
                         raise TooManyRules
                     break
-    return found
+    return cells_found
 
 
 def _missing_sides(level: Sequence[Rule], upright: Sequence[Rule]) -> list[Rule]:
     """The sides that rows of tables do not have where the table ends: between level rules that begin, or end, at one place and
     that an upright rule crosses elsewhere."""
-    found: list[Rule] = []
+    sides: list[Rule] = []
     by_place = sorted(upright, key=lambda rule: rule.at)
     places = [rule.at for rule in by_place]
     for end in (0, 1):
@@ -143,8 +143,8 @@ def _missing_sides(level: Sequence[Rule], upright: Sequence[Rule]) -> list[Rule]
             start, stop = max(top.start, below.start) + _CORNER, min(top.end, below.end) - _CORNER
             across = by_place[bisect_left(places, start) : bisect_right(places, stop)][:_MOST_AREAS]
             if any(rule.start <= below.at + _CORNER and rule.end >= top.at - _CORNER for rule in across):
-                found.append(Rule(below.at, top.at, (top[end] + below[end]) / 2))
-    return found
+                sides.append(Rule(below.at, top.at, (top[end] + below[end]) / 2))
+    return sides
 
 
 def _by_end(end: int) -> Callable[[Rule], tuple[int, float]]:
@@ -181,8 +181,8 @@ def _add_fill(box: Rectangle, lightness: float, fills: list[Fill], level: list[R
 
 
 def _without_borders(fills: Sequence[Fill], level: list[Rule], upright: list[Rule]) -> list[Fill]:
-    """What is left of the fills when those are rules that are borders: a rectangle and the same one without a thin edge,
-    painted as one area with a hole."""
+    """Return what is left of the fills when those that are borders are taken for rules: a rectangle and the same one
+    without a thin edge, painted as one area with a hole."""
     left: list[Fill] = []
     for fill in fills[:MOST_RULES]:
         last = left[-1] if left else None
@@ -271,11 +271,11 @@ def _grouped(rules: Sequence[Rule]) -> Iterable[list[Rule]]:
 
 def _distinct(boxes: Iterable[Rectangle]) -> list[Rectangle]:
     """Without those that lie on another: a circle is often filled and drawn around apart."""
-    kept: list[Rectangle] = []
+    distinct: list[Rectangle] = []
     for box in sorted(boxes, key=area_of, reverse=True)[:_MOST_AREAS]:
-        if not any(overlap(box, other) > 0.5 * area_of(box) for other in kept):
-            kept.append(box)
-    return sorted(kept, key=lambda box: (-box.top, box.left))
+        if not any(overlap(box, other) > 0.5 * area_of(box) for other in distinct):
+            distinct.append(box)
+    return sorted(distinct, key=lambda box: (-box.top, box.left))
 
 
 def _is_round(box: Rectangle) -> bool:

@@ -100,7 +100,7 @@ def _check_page(document: pdfium.PdfDocument, page: int, expected: Sequence[Draw
 
 
 def _check_pictures(
-    there: list[tuple[str, Rectangle]], page: int, expected: Sequence[Drawn], names: dict[str, str]
+    pictures: list[tuple[str, Rectangle]], page: int, expected: Sequence[Drawn], names: dict[str, str]
 ) -> None:
     for entry in expected:
         if entry.picture is None:
@@ -109,7 +109,7 @@ def _check_pictures(
         slack = _MOVED * max(1.0, place.width, place.height)
         if not any(
             digest_found == digest and all(abs(a - b) <= slack for a, b in zip(place_found, place, strict=True))
-            for digest_found, place_found in there
+            for digest_found, place_found in pictures
         ):
             raise _not_found(entry, names)
 
@@ -127,8 +127,8 @@ def is_shown(drawn: str, read: str, *, turned: bool = False) -> bool:
     return turned or _right_to_left(drawn + read) or _in_order(_telling(drawn), _telling(read))
 
 
-def _in_order(expected: str, there: str) -> bool:
-    rest = iter(there)
+def _in_order(expected: str, text: str) -> bool:
+    rest = iter(text)
     return all(character in rest for character in expected)
 
 
@@ -222,10 +222,10 @@ def _check_signature(data: bytes, signature: Any, certificate: bytes) -> asn1_cm
     attributes = {attribute["type"].native: attribute["values"] for attribute in signer["signed_attrs"]}
     if attributes["message_digest"][0].native != digest.digest():
         raise SealBroken("the seal is for other content")
-    named = tsp.SigningCertificateV2.load(attributes["signing_certificate_v2"][0].dump())["certs"][0][
+    digest_named = tsp.SigningCertificateV2.load(attributes["signing_certificate_v2"][0].dump())["certs"][0][
         "cert_hash"
     ].native
-    if named != hashlib.sha256(certificate).digest():
+    if digest_named != hashlib.sha256(certificate).digest():
         raise SealBroken("the seal names another certificate")
     key = x509.load_der_x509_certificate(certificate).public_key()
     assert isinstance(key, PublicKey), "the certificates of seals were checked"

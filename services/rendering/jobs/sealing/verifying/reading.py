@@ -39,11 +39,11 @@ def text_in(text_page: Any, area: Rectangle, slack: float = 3.0) -> str:
 def is_found(drawn: str, read: str) -> bool:
     """True when every visible character of ``drawn`` is in ``read``, as often as it was drawn. For signs other than letters
     and digits another character may stand: pdfium has its own mind about a circled 4 and about quotes among Hebrew."""
-    expected, there = Counter(_comparable(drawn)), Counter(_comparable(read))
-    missing = expected - there
+    expected, found_characters = Counter(_comparable(drawn)), Counter(_comparable(read))
+    missing = expected - found_characters
     if any(unicodedata.category(character)[0] in "LMN" for character in missing if character not in _ENCLOSED):
         return False
-    return missing.total() <= (there - expected).total()
+    return missing.total() <= (found_characters - expected).total()
 
 
 def _decoded(units: list[int]) -> str:

@@ -150,9 +150,9 @@ def _check_all(
                 raise _Malformed(_NO_RANGE)
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
-            kept = _kept_since(archived, embedded.signed_revision, now)
+            proven_at = _kept_since(archived, embedded.signed_revision, now)
             finding = (
-                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, kept))
+                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, proven_at))
                 if stated in _SUPPORTED
                 else _unsupported(entry, number)
             )
@@ -174,7 +174,7 @@ def _archive_times(
         if entry.sub_filter == TIME_STAMP and _has_byte_range(entry, view.size):
             with suppress(Exception):  # what is wrong with it is told when its turn comes
                 stamps.append(_embedded(view, entry))
-    for embedded in sorted(stamps, key=lambda one: one.signed_revision, reverse=True):
+    for embedded in sorted(stamps, key=lambda stamp: stamp.signed_revision, reverse=True):
         with suppress(Exception):
             status = _validate_stamp(embedded, Trust(anchors, view.store, times[-1][1] if times else now))
             if _holds(status) and status.coverage >= SignatureCoverageLevel.ENTIRE_REVISION:
@@ -399,7 +399,7 @@ def _fault(entry: SignatureField, view: _View) -> str | None:
     if len(signers) != 1:
         return "it has not one signer"
     if not any(
-        _named(signers[0]["sid"], certificate.chosen)
+        _identifies(signers[0]["sid"], certificate.chosen)
         for certificate in certificates
         if certificate.name == "certificate"
     ):
@@ -412,11 +412,14 @@ def _has_byte_range(entry: SignatureField, size: int) -> bool:
     return bool(numbers) and len(numbers) % 2 == 0 and min(numbers) >= 0 and entry.end <= size
 
 
-def _named(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
+def _identifies(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
     if sid.name == "subject_key_identifier":
         return bool(certificate.key_identifier == sid.native)
-    named = sid.chosen
-    return bool(certificate.issuer == named["issuer"] and certificate.serial_number == named["serial_number"].native)
+    issuer_and_serial = sid.chosen
+    return bool(
+        certificate.issuer == issuer_and_serial["issuer"]
+        and certificate.serial_number == issuer_and_serial["serial_number"].native
+    )
 
 
 def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
@@ -442,7 +445,7 @@ def _certificate_in(contents: bytes) -> str | None:
         message = cms.ContentInfo.load(contents)["content"]
         (signer,) = message["signer_infos"]
         certificates = [choice.chosen for choice in message["certificates"] if choice.name == "certificate"]
-        return next((choice.sha256.hex() for choice in certificates if _named(signer["sid"], choice)), None)
+        return next((choice.sha256.hex() for choice in certificates if _identifies(signer["sid"], choice)), None)
     except Exception:  # hostile contents raise about anything
         return None
 

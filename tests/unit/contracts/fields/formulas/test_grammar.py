@@ -106,7 +106,7 @@ def test_names_are_replaced_and_the_rest_stays_as_it_is_written() -> None:
 
 def test_what_was_stored_and_is_no_formula_is_empty() -> None:
     """An older or a newer version may have stored it: nobody is kept from signing."""
-    assert grammar.kept("1 +") == ("empty",)
+    assert grammar.parsed_or_empty("1 +") == ("empty",)
     assert evaluating.result(field("R", "number"), ("call", "newer", ()), lambda _: None) is None
     assert evaluating.holds(("call", "newer", ()), lambda _: None) is True
     assert evaluating.result(field("R", "number"), grammar.parse('upper("a")'), lambda _: None) is None

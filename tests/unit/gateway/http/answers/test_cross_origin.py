@@ -32,7 +32,7 @@ def headers_of(origin: str | None) -> dict[str, str]:
 def preflight(
     origin: str, method: str = "PUT", wanted: str = "x-auth-token, idempotency-key"
 ) -> tuple[int, dict[str, str]]:
-    answer = CROSS_ORIGIN.asked(
+    answer = CROSS_ORIGIN.preflight_answer(
         scope("OPTIONS", origin=origin, access_control_request_method=method, access_control_request_headers=wanted)
     )
     assert answer is not None
@@ -77,6 +77,6 @@ def test_a_browser_is_told_what_may_not_be(origin: str, more: dict[str, str]) ->
 
 
 def test_other_requests_are_no_preflight() -> None:
-    assert CROSS_ORIGIN.asked(scope("OPTIONS")) is None
-    assert CROSS_ORIGIN.asked(scope("OPTIONS", origin=APP)) is None
-    assert CROSS_ORIGIN.asked(scope("GET", origin=APP, access_control_request_method="GET")) is None
+    assert CROSS_ORIGIN.preflight_answer(scope("OPTIONS")) is None
+    assert CROSS_ORIGIN.preflight_answer(scope("OPTIONS", origin=APP)) is None
+    assert CROSS_ORIGIN.preflight_answer(scope("GET", origin=APP, access_control_request_method="GET")) is None
