@@ -144,7 +144,9 @@ class OpenApi:
         self._body: bytes | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = self._body or await self._context.in_thread(self._made)
+        body = self._body
+        if body is None:
+            body = await self._context.in_thread(self._made)
         await answer(send, 200, body, headers=[(b"access-control-allow-origin", b"*")])
 
     def _made(self) -> bytes:
