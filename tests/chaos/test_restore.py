@@ -8,9 +8,9 @@ import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +31,7 @@ from services.submissions.models import TrailRow
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.servers.receiver import Receiver
+from tests.support.services.forking import completed
 from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 pytestmark = pytest.mark.chaos
@@ -102,13 +103,12 @@ class Office:
             self.seen |= {("submission", agreement.number)} | {("submitter", one["id"]) for one in agreement.submitters}
 
     def run(self, command: str, *, may_fail: bool = False, **more: str) -> subprocess.CompletedProcess[str]:
-        """A command of the RUNBOOK, with this suite's environment."""
+        """A command of the RUNBOOK, with this suite's environment. ``countersign`` runs here whether it is installed or not."""
         urls = {f"{service.upper()}_DATABASE_URL": url for service, url in self.places.databases.items()}
-        command = command.replace("countersign", f"{sys.executable} -m deploy.command", 1)  # installed or not
+        program, *arguments = shlex.split(command)
+        assert program == "countersign"
         environment = {**os.environ, **urls, "BLOB_URL": self.places.blobs, **more}
-        done = subprocess.run(
-            ["bash", "-ec", command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        done = completed("deploy.command", *arguments, environment=environment)
         assert done.returncode == 0 or may_fail, done.stdout + done.stderr
         return done
 
@@ -123,7 +123,11 @@ class Office:
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
     folder = workspace / f"restore-{secrets.token_hex(3)}"
-    environment: dict[str, Any] = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
+    environment: dict[str, Any] = {
+        "EVENTS_CHECK_SECONDS": "1",
+        "SEALING_REMINDER_SECONDS": "4",
+        "SIGNING_KEY_TYPE": "ec-p256",  # soon made
+    }
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
