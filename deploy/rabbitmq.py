@@ -229,7 +229,7 @@ class PrivateBroker:
         CalledProcessError when the node does not answer, BrokerFailed when the expression fails."""
         done = subprocess.run(
             [*self._erl_call(), "-e"],
-            input=expression,
+            input=expression.rstrip() + "\n",  # what has no end of a line is no whole expression
             env=self._environment(),
             capture_output=True,
             text=True,

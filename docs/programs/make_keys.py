@@ -4,6 +4,7 @@ Which operation needs which is in openapi.yaml.
 """
 
 from pathlib import Path
+from typing import Any
 
 from contracts.types import Role
 from services.gateway.http.openapi import specification
@@ -25,9 +26,10 @@ AT_MCP = "`send_submission` and `remind_signer` of `/mcp`"
 
 def table() -> str:
     """Return the rows: each scope, what it is for, the operations that need it, and those that every key may call."""
+    document = specification.document()
     head = ["| Scope | To | Operations |", "|---|---|---|"]
-    rows = [f"| `{scope}` | {MEANINGS[scope]} | {_operations(scope.value) or AT_MCP} |" for scope in Scope]
-    return "\n".join([*head, *rows, f"| every key | ask whose key it is | {_operations(ANY_SCOPE)} |"]) + "\n"
+    rows = [f"| `{scope}` | {MEANINGS[scope]} | {_operations(document, scope.value) or AT_MCP} |" for scope in Scope]
+    return "\n".join([*head, *rows, f"| every key | ask whose key it is | {_operations(document, ANY_SCOPE)} |"]) + "\n"
 
 
 def with_table(page: str) -> str:
@@ -36,10 +38,10 @@ def with_table(page: str) -> str:
     return before + BEGINNING + table() + END + rest.partition(END)[2]
 
 
-def _operations(word: str) -> str:
+def _operations(document: dict[str, Any], word: str) -> str:
     return "<br>".join(
         _line(operation)
-        for operation in specification.operations(specification.document())
+        for operation in specification.operations(document)
         if operation.definition.get("x-scope") == word
     )
 

@@ -121,7 +121,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         standing=partial(_standing, database),
     )
     interface, interface_31 = (
-        OpenApi(guides.linked(published(settings), settings.base_url))
+        OpenApi(context, partial(_published, published, settings))
         for published in (specification.published, version_31.published)
     )
     api, methods, operations = _api(context, authenticator)
@@ -150,6 +150,12 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         deprecated=deprecation.headers_of(operations, lambda operation: settings.base_url + address_of(operation)),
     )
     return edge, context
+
+
+def _published(document: Callable[[Settings], dict[str, Any]], settings: Settings) -> dict[str, Any]:
+    """A document of the interface as it is served: with links to the guides."""
+    linked: dict[str, Any] = guides.linked(document(settings), settings.base_url)
+    return linked
 
 
 def _standing(database: Database) -> Standing:

@@ -9,8 +9,6 @@ import argparse
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from deploy.providers.stamp_issuer import StampIssuer
 from services.rendering.models import StampAccount
 from services.rendering.stamping.stages import STAMPED, Stage
 from tests.support.rendering.providers.stamp_orders import Killed, Office, settings
+from tests.support.services.forking import CopiedProcess
 from tests.support.services.migrated import migrated
 
 LOST = 0.1
@@ -161,16 +160,21 @@ def kill(kills: int, seed: int, office: Office, issuer: StampIssuer, folder: Pat
 
 def _let_work(given: Path, seconds: float, office: Office | None = None) -> None:
     """Start the process, kill it so long after it is ready, or when there is nothing left to do."""
-    with subprocess.Popen([*_PROCESS, str(given)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        while process.stdout.readline() != b"ready\n":
+    log = given.with_suffix(".log")
+    log.unlink(missing_ok=True)
+    process = CopiedProcess([*_PROCESS, str(given)], log, env=os.environ)
+    try:
+        while not (log.exists() and "ready\n" in log.read_text()):
             assert process.poll() is None, "the process did not start"
+            time.sleep(0.01)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if office is not None and all(Stage(row.stage) in STAMPED for row in office.rows()):
                 break
             time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _between(office: Office) -> None:

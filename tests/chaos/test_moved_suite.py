@@ -3,8 +3,8 @@ it says of replacing LINK_SECRET."""
 
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import requests
 from deploy.services import ROOT, SERVICES
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.servers.postgres import PrivatePostgres
+from tests.support.services.forking import completed
 from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 pytestmark = pytest.mark.chaos
@@ -32,7 +33,7 @@ def cluster(workspace: Path) -> PrivatePostgres:
 
 
 def test_an_agreement_that_is_half_signed_goes_on_and_is_sealed(workspace: Path, cluster: PrivatePostgres) -> None:
-    suite = start_suite(workspace / "moved", one_worker=True)
+    suite = start_suite(workspace / "moved", one_worker=True, SIGNING_KEY_TYPE="ec-p256")
     try:
         template = suite.template(agreement_pdf(), name="Agreement")
         submitters = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
@@ -46,15 +47,10 @@ def test_an_agreement_that_is_half_signed_goes_on_and_is_sealed(workspace: Path,
         suite.stop()
 
     urls = cluster.service_databases()
-    command = MOVE.replace("countersign", f"{sys.executable} -m deploy.command", 1)  # installed or not
-    done = subprocess.run(
-        ["bash", "-ec", command.replace("HOST", f"127.0.0.1:{cluster.port}")],
-        cwd=suite.var_dir.parent,
-        env={**os.environ, "VAR_DIR": str(suite.var_dir), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program, *arguments = shlex.split(MOVE.replace("HOST", f"127.0.0.1:{cluster.port}"))
+    assert program == "countersign"  # installed or not
+    environment = {**os.environ, "VAR_DIR": str(suite.var_dir), "PYTHONPATH": str(ROOT)}
+    done = completed("deploy.command", *arguments, environment=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     said = dict(re.findall(r"^  (\w+_DATABASE_URL)=(.*)$", done.stdout, re.MULTILINE))
     assert {f"{service.upper()}_DATABASE_URL" for service in SERVICES} == said.keys()
@@ -69,7 +65,9 @@ def test_an_agreement_that_is_half_signed_goes_on_and_is_sealed(workspace: Path,
         "LINK_SECRET": "another secret of thirty-two characters and more",
         "LINK_SECRET_PREVIOUS": (suite.var_dir / "secrets" / "link-secret").read_text().strip(),
     }
-    moved = RunningSuite(suite.var_dir, port=suite.port, environment={**said, **secrets}, one_worker=True)
+    moved = RunningSuite(
+        suite.var_dir, port=suite.port, environment={**suite.settings, **said, **secrets}, one_worker=True
+    )
     try:
         moved.start()
         trail = moved.api("GET", f"/submissions/{number}")["submission_events"]

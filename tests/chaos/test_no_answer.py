@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from tests.support.material.agreement import agreement_pdf, send
+from tests.support.servers.broker_alarm import in_alarm
 from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.chaos
@@ -114,11 +115,8 @@ def broker_silent(suite: RunningSuite) -> Iterator[None]:
 @contextmanager
 def broker_in_alarm(suite: RunningSuite) -> Iterator[None]:
     assert suite.broker is not None
-    suite.broker.ctl("set_vm_memory_high_watermark", "0")
-    try:
+    with in_alarm(suite.broker):
         yield
-    finally:
-        suite.broker.ctl("set_vm_memory_high_watermark", "0.4")
 
 
 @pytest.mark.parametrize("fault", [broker_killed, broker_silent, broker_in_alarm, broker_wiped])

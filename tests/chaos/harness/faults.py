@@ -181,9 +181,9 @@ def broker_wipe(scene: Scene) -> Iterator[str]:
 @fault("broker-alarm", (5, 25), "broker")
 def broker_alarm(scene: Scene) -> Iterator[str]:
     """As if its disk were full: publishers wait without an answer."""
-    scene.world.broker.ctl("set_disk_free_limit", "500GB")
+    scene.world.broker.evaluate('rabbit_disk_monitor:set_disk_free_limit("500GB").')
     yield "the broker"
-    scene.world.broker.ctl("set_disk_free_limit", "50MB")
+    scene.world.broker.evaluate('rabbit_disk_monitor:set_disk_free_limit("50MB").')
 
 
 def _on_postgresql(world: OwnWorld) -> bool:

@@ -143,7 +143,7 @@ def run(world: World, plan: Plan, folder: Path, say: Say) -> Report:
 
 def _messages(world: World) -> Messages | None:
     if isinstance(world, OwnWorld):
-        return Messages(world.amqp_url or "", lambda: world.broker.ctl("trace_on"))
+        return Messages(world.amqp_url or "", lambda: world.broker.evaluate('rabbit_trace:start(<<"/">>).'))
     return Messages(world.amqp_url) if world.amqp_url else None
 
 

@@ -30,6 +30,7 @@ from deploy.manifest import Places, Unsuitable, connected
 from deploy.services import ROOT, SERVICES
 from tests.contract.conftest import ON_SQLITE
 from tests.support.servers.object_store import BUCKET, ObjectStore
+from tests.support.services.forking import completed
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
 
@@ -251,10 +252,7 @@ def test_into_empty_places(places: Places, tmp_path: Path, request: pytest.Fixtu
         cluster = request.getfixturevalue("postgres")
         databases = {service: cluster.new_database() for service in SERVICES}
     elsewhere = Places(databases, f"file://{tmp_path}/elsewhere/blobs")
-    done = subprocess.run(
-        [sys.executable, "-m", "deploy.restore", str(tmp_path / "backup")],
-        cwd=ROOT, env=environment(elsewhere), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = completed("deploy.restore", str(tmp_path / "backup"), environment=environment(elsewhere))
     assert done.returncode == 0, done.stderr
     assert "LINK_SECRET" in done.stdout
     assert notes(elsewhere, "submissions") == ["before"]
@@ -309,13 +307,14 @@ def test_a_killed_restore_is_done_again(places: Places, tmp_path: Path) -> None:
     last = {service: note(places, service, "after") for service in SERVICES}
     for one in kept:
         store.delete(one.key)
-    arguments = [sys.executable, "-m", "deploy.restore", "--replace", str(tmp_path / "backup")]
-    program = subprocess.Popen(arguments, cwd=ROOT, env=environment(places), stdout=subprocess.PIPE)
+    arguments = ["deploy.restore", "--replace", str(tmp_path / "backup")]
+    command = [sys.executable, "-m", *arguments]
+    program = subprocess.Popen(command, cwd=ROOT, env=environment(places), stdout=subprocess.PIPE)
     assert program.stdout is not None
     program.stdout.readline()  # the first database is back
     program.send_signal(signal.SIGKILL)
     program.wait()
-    subprocess.run(arguments, cwd=ROOT, env=environment(places), check=True, stdout=subprocess.DEVNULL)
+    completed(*arguments, environment=environment(places)).check_returncode()
     for service in SERVICES:
         assert notes(places, service) == ["before"]
         assert note(places, service, "new") > last[service]
@@ -416,7 +415,7 @@ def test_files_in_an_object_store_come_back(object_store: str, tmp_path: Path) -
     lost = next(iter(kept))
     store.delete(lost)
     for name, missing in (("listed", True), ("copied", False)):
-        arguments = [sys.executable, "-m", "deploy.restore", "--replace", str(tmp_path / name)]
-        told = subprocess.run(arguments, cwd=ROOT, env=environment(places), check=True, capture_output=True, text=True)
+        told = completed("deploy.restore", "--replace", str(tmp_path / name), environment=environment(places))
+        told.check_returncode()
         assert (f"not in the file store as it was: {lost}" in told.stdout) is missing
     assert files(places) == kept

@@ -41,6 +41,7 @@ from tests.contract.conftest import ON_SQLITE
 from tests.support.files.pdf_files import document, line
 from tests.support.rendering.seals import identity, sealed
 from tests.support.services import processes
+from tests.support.services.forking import completed
 
 SECRET = "c4n4ry" * 8
 NO_BROKER = "amqp://guest:c4n4ry@127.0.0.1:1/"
@@ -75,14 +76,7 @@ def given(monkeypatch: pytest.MonkeyPatch, folder: Path, places: Places, **more:
 
 def countersign(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "deploy.command", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return completed("deploy.command", *arguments, environment={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 # --- the command line

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,14 @@ from contracts.runtime.data.tables import missing_events
 from contracts.runtime.restored.high_water import read
 from deploy import reconcile
 from deploy.manifest import Places, connected
-from deploy.services import ROOT, SERVICES
+from deploy.services import SERVICES
 from services.notifications import models as notifications
 from services.rendering import commands as rendering_commands
 from services.rendering import models as rendering
 from services.submissions import models as submissions
 from services.webhooks import models as webhooks
 from tests.contract.conftest import ON_SQLITE
+from tests.support.services.forking import completed
 
 
 def add(places: Places, service: str, *rows: Any) -> None:
@@ -97,7 +97,6 @@ def test_submissions_that_others_have_heard_of(places: Places) -> None:
     assert reconcile.highest_known(places)["submissions"]["submissions"] == 9
 
 
-@ON_SQLITE
 def an_erasure(number: int) -> submissions.ErasureRow:
     return submissions.ErasureRow(
         submission_id=number,
@@ -313,10 +312,7 @@ def test_files_that_no_row_names(places: Places, tmp_path: Path) -> None:
 
 def command(places: Places, *arguments: str) -> subprocess.CompletedProcess[str]:
     urls = {f"{service.upper()}_DATABASE_URL": url for service, url in places.databases.items()}
-    return subprocess.run(
-        [sys.executable, "-m", "deploy.reconcile", *arguments],
-        cwd=ROOT, env={**os.environ, **urls, "BLOB_URL": places.blobs}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return completed("deploy.reconcile", *arguments, environment={**os.environ, **urls, "BLOB_URL": places.blobs})
 
 
 def test_the_command(places: Places) -> None:

@@ -126,14 +126,7 @@ def test_missing_settings_are_named_all_at_once(broker: PrivateBroker, tmp_path:
         del settings[name]
     settings["HEALTH_PORT"] = "http"
     for command in ("serve", "background", "migrate", "check"):
-        refused = subprocess.run(
-            [sys.executable, "-m", "tests.support.services.specimens", command],
-            env=settings,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        refused = completed("tests.support.services.specimens", command, environment=settings)
         assert refused.returncode == 2
         for name in ("SPECIMEN_DATABASE_URL", "LINK_SECRET", "HEALTH_PORT"):
             assert name in refused.stderr

@@ -10,14 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
-from mcp_types import Implementation
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 FOLDER = Path(__file__).parent / "mcp_client"
 MODULES = Path(sys.prefix) / "mcp-client"
@@ -46,8 +45,10 @@ class Agent(Protocol):
 
 
 class _Python:
-    def __init__(self, portal: Any, client: Client) -> None:
-        self._portal, self._client = portal, client
+    def __init__(self, portal: Any, client: "Client") -> None:
+        from mcp.shared.exceptions import MCPError
+
+        self._portal, self._client, self._refused = portal, client, MCPError
         self.version = str(client.protocol_version)
 
     def tools(self) -> dict[str, dict[str, Any]]:
@@ -57,7 +58,7 @@ class _Python:
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         try:
             result = self._portal.call(self._client.call_tool, tool, arguments)
-        except MCPError as error:
+        except self._refused as error:
             raise ProtocolRefused(error.code, error.message) from error
         shown: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return shown
@@ -91,6 +92,11 @@ class _TypeScript:
 @contextmanager
 def python_agent(base_url: str, key: str, *, mode: str = "auto", name: str = "story agent") -> Iterator[Agent]:
     """``mcp`` of PyPI; ``mode`` is ``auto`` or ``legacy`` (with a handshake)."""
+    # Imported by who has an agent, not by each process that collects tests: it takes a tenth of what that takes.
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp_types import Implementation
+
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
 

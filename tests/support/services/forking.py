@@ -19,7 +19,12 @@ from tests.support.judges.operations import spending
 
 FOLDER = "FORK_SERVERS"
 """The variable that names the folder with the fork servers' sockets; where it is not set, every process is started anew."""
-_MODULES = ("contracts.runtime.main", "services.", "tests.support.services.specimens")
+_MODULES = (
+    "contracts.runtime.main",
+    "services.",
+    "tests.support.services.specimens",
+    "tests.support.rendering.providers.",
+)
 
 _going_on: set["CopiedProcess"] = set()
 
@@ -61,9 +66,10 @@ class CopiedProcess(ForkedProcess):
 
 
 class _Command(CopiedProcess):
-    """A process whose outputs are files of whoever starts it. ``countersign`` may be one: it imports what services import."""
+    """A process whose outputs are files of whoever starts it. ``countersign`` may be one, and so may what it hands over to: they
+    import what services import."""
 
-    modules = (*_MODULES, "deploy.command")
+    modules = (*_MODULES, "deploy.command", "deploy.reconcile", "deploy.restore")
 
     def __init__(self, arguments: Sequence[str], outputs: tuple[int, int], **options: Any) -> None:
         self._outputs = outputs

@@ -40,9 +40,10 @@ TOP = Path(__file__).parents[3]
 TASKS = "tests.support.rendering.rendering_tasks"
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[ChildPool]:
-    made = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildPool]:
+    """For all tests that leave its only child as it was, or have the pool replace it."""
+    made = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(tmp_path_factory.mktemp("pool"))}).start()
     yield made
     made.close()
 
@@ -340,7 +341,7 @@ def test_a_child_is_left_to_other_callers() -> None:
     pool = ChildPool(size=2, share=1, tasks=TASKS).start()
     try:
         with ThreadPoolExecutor(1) as threads:
-            endless = threads.submit(run, pool, "spin", seconds=5, caller="hostile")
+            endless = threads.submit(run, pool, "sleep", {"seconds": 60}, seconds=5, caller="hostile")
             wait_until(lambda: not pool._turns.has_share_left("hostile"), what="the hostile job")
             before = counted_not_begun()
             with pytest.raises(Busy) as caught:
@@ -489,7 +490,7 @@ def _alive(pids: set[int]) -> list[int]:
     return [one for one in pids if Path(f"/proc/{one}").exists()]
 
 
-def test_a_child_sees_no_secrets(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINK_SECRET", "canary")
     monkeypatch.setenv("RENDERING_DATABASE_URL", "postgresql://user:canary@host/db")
     fresh = ChildPool(size=1, tasks=TASKS).start()
@@ -592,10 +593,14 @@ def test_a_child_is_let_to_proc_when_the_kernel_has_forgotten_the_inodes_there(p
     assert pool._idle[0].peak_memory > 0
 
 
-def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
-    child = pid(pool)
-    pool._idle[0]._connection.close()
-    wait_until(lambda: _has_ended(child))
+def test_a_child_ends_with_its_parent() -> None:
+    pool = ChildPool(size=1, tasks=TASKS).start()
+    try:
+        child = pid(pool)
+        pool._idle[0]._connection.close()
+        wait_until(lambda: _has_ended(child))
+    finally:
+        pool.close()
 
 
 def _has_ended(child: int) -> bool:

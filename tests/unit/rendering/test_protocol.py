@@ -18,10 +18,12 @@ from tests.support.rendering.rendering_tasks import Free, run
 OFFICE = Path(tasks.__file__).with_name("office.py")
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[ChildPool]:
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildPool]:
+    """Each test leaves its only child as it was, or has the pool replace it."""
+    folder = tmp_path_factory.mktemp("pool")
     made = ChildPool(
-        size=1, tasks="tests.support.rendering.rendering_tasks", environment={"TMPDIR": str(tmp_path)}
+        size=1, tasks="tests.support.rendering.rendering_tasks", environment={"TMPDIR": str(folder)}
     ).start()
     yield made
     made.close()

@@ -81,7 +81,7 @@ def test_a_handler_that_takes_longer_than_heartbeats_keeps_its_connection(
     broker: PrivateBroker, served: Specimen, client: RpcClient
 ) -> None:
     """F13: else the broker takes the worker for dead, gives its message to the next one, and so on for ever."""
-    broker.ctl("eval", "application:set_env(rabbit, heartbeat, 1).")
+    broker.evaluate("application:set_env(rabbit, heartbeat, 1).")
     try:
         served.serve(client)
         slow = RpcClient(broker.amqp_url, name="slow")
@@ -90,7 +90,7 @@ def test_a_handler_that_takes_longer_than_heartbeats_keeps_its_connection(
         finally:
             slow.close()
     finally:
-        broker.ctl("eval", "application:set_env(rabbit, heartbeat, 60).")
+        broker.evaluate("application:set_env(rabbit, heartbeat, 60).")
     log = served.log("serve")
     assert "broker.lost" not in log
     assert log.count('"specimen.wait"') == 1, "the broker gave it to somebody a second time"

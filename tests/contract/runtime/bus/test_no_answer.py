@@ -19,6 +19,7 @@ from contracts.rpc import REGISTRY, Rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.topology import rpc_queue
 from deploy.rabbitmq import PrivateBroker
+from tests.support.servers.broker_alarm import in_alarm
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, answers, specimen
 from tests.support.services.suite import wait_until
@@ -192,12 +193,9 @@ def test_the_broker_is_silent(broker: PrivateBroker, client: RpcClient, worker: 
 
 def test_the_broker_takes_nothing(broker: PrivateBroker, client: RpcClient, worker: Any) -> None:
     """It is short of memory. The first to publish is the one by whom it is found out."""
-    broker.ctl("set_vm_memory_high_watermark", "0")
-    try:
+    with in_alarm(broker):
         for _ in range(3):
             assert refused(echo(client)) == "The message broker accepts nothing at the moment."
-    finally:
-        broker.ctl("set_vm_memory_high_watermark", "0.4")
     wait_until(lambda: answers(client), what="the specimen answers again")
 
 

@@ -24,6 +24,7 @@ from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import PrivateBroker
 from tests.contract.conftest import on
 from tests.support.noting import noting
+from tests.support.servers.broker_alarm import end_alarm, in_alarm
 from tests.support.services.loops import running
 from tests.support.services.specimens import contract
 from tests.support.services.suite import wait_until
@@ -272,19 +273,15 @@ def test_a_broker_that_is_stopped_does_not_hold_the_relay_for_ever(site: Site, m
 def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """F5: a broker in an alarm takes messages for ever without confirming them."""
     monkeypatch.setattr(publisher, "CONFIRM_SECONDS", 1.0)
-    site.broker.ctl("set_vm_memory_high_watermark", "absolute", "1")
-    try:
-        with relaying(site):
-            site.emit("one")
-            time.sleep(2.5)
-            assert site.waiting() == 1
-            in_alarm = BLOCKED.labels("relay")._value
-            wait_until(lambda: in_alarm.get() == 1, what="the alarm among the metrics")
-            site.broker.ctl("set_vm_memory_high_watermark", "0.4")
-            wait_until(lambda: site.waiting() == 0, what="the outbox to be empty")
-            wait_until(lambda: in_alarm.get() == 0, what="the end of the alarm among the metrics")
-    finally:
-        site.broker.ctl("set_vm_memory_high_watermark", "0.4")
+    with in_alarm(site.broker), relaying(site):
+        site.emit("one")
+        time.sleep(2.5)
+        assert site.waiting() == 1
+        blocked = BLOCKED.labels("relay")._value
+        wait_until(lambda: blocked.get() == 1, what="the alarm among the metrics")
+        end_alarm(site.broker)
+        wait_until(lambda: site.waiting() == 0, what="the outbox to be empty")
+        wait_until(lambda: blocked.get() == 0, what="the end of the alarm among the metrics")
     assert set(site.keys()) == {"one"}
 
 

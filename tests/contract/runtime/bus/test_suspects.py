@@ -27,6 +27,7 @@ from contracts.runtime.data.tables import leases, runtime_metadata
 from contracts.runtime.monitoring import liveness
 from contracts.runtime.operations import parked
 from deploy.rabbitmq import PrivateBroker
+from tests.support.servers.broker_alarm import in_alarm
 from tests.support.servers.postgres import PrivatePostgres
 from tests.support.services.specimens import contract
 from tests.support.services.specimens.running import Specimen, emptied, specimen
@@ -152,15 +153,6 @@ def database_away(served: Specimen) -> Iterator[None]:
             admin.execute(psycopg.sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
 
 
-@contextmanager
-def alarm(broker: PrivateBroker) -> Iterator[None]:
-    broker.ctl("set_vm_memory_high_watermark", "absolute", "1")
-    try:
-        yield
-    finally:
-        broker.ctl("set_vm_memory_high_watermark", "0.4")
-
-
 def test_an_outage_of_the_database_that_outlasts_all_tries_parks_nobody(
     broker: PrivateBroker, served: Specimen
 ) -> None:
@@ -224,7 +216,7 @@ def test_an_outage_of_database_and_broker_together_parks_nobody(broker: PrivateB
     wait_until(lambda: "worker.consuming" in served.log("serve"), what="the worker")
     with database_away(served):
         publish(broker, *((name, "keep") for name in names))
-        with alarm(broker):
+        with in_alarm(broker):
             time.sleep(70)
     wait_until(lambda: sorted(served.notes()) == names, what="all of them")
     wait_until(lambda: waiting(broker, QUEUE) == 0, what="the queue to be empty")
@@ -242,7 +234,10 @@ def test_lost_connections_and_restarts_of_the_broker_park_nobody(broker: Private
             broker.kill()
             broker.start()
         else:
-            broker.ctl("close_all_connections", "as told")
+            # As rabbitmqctl close_all_connections, which starts a node of its own: a second of a processor.
+            broker.evaluate(
+                '[rabbit_networking:close_connection(Pid, "as told") || Pid <- rabbit_networking:connections()].'
+            )
         wait_until(
             lambda: served.log("serve").count("worker.consuming") > consuming,  # noqa: B023
             what="the next connection",

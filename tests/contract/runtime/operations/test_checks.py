@@ -22,6 +22,7 @@ from contracts.runtime.operations import checking
 from contracts.runtime.operations.checking import Trial, outcome
 from deploy.rabbitmq import PrivateBroker
 from services.rendering.jobs.sealing import certificates
+from tests.support.servers.broker_alarm import in_alarm
 from tests.support.servers.collector import Collector
 from tests.support.servers.identity_provider import CLIENT, Provider
 from tests.support.servers.mail_server import HANG, MailServer
@@ -183,11 +184,8 @@ def test_a_broker_in_an_alarm_a_wrong_password_and_missing_queues(
 ) -> None:
     settings = environment("webhooks", tmp_path, AMQP_URL=broker.amqp_url)
     monkeypatch.setattr(checking, "_BROKER_SECONDS", 2.0)
-    broker.ctl("set_vm_memory_high_watermark", "absolute", "1")
-    try:
+    with in_alarm(broker):
         (alarmed,) = found(monkeypatch, "webhooks", settings, "broker")
-    finally:
-        broker.ctl("set_vm_memory_high_watermark", "0.4")
     assert alarmed == (
         False,
         "broker: it is in an alarm (memory or disk) and takes no messages: rabbitmq-diagnostics alarms",

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from contracts.errors import ServiceError
@@ -31,6 +30,8 @@ _MESSAGES = st.fixed_dictionaries(
 
 def _taken(value: Any) -> bool:
     try:
+        from mcp_types import jsonrpc_message_adapter
+
         jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
         return False

@@ -11,6 +11,9 @@ const { Document, Spectral } = load("@stoplight/spectral-core");
 const parsers = load("@stoplight/spectral-parsers");
 const { oas } = load("@stoplight/spectral-rulesets");
 
+// Each schema is compiled for one example or two: to make the compiled code shorter first takes a third of the whole time.
+for (const ajv of ["ajv", "@redocly/ajv"]) load(`${ajv}/dist/compile/codegen`).CodeGen.prototype.optimize = () => {};
+
 const config = await redocly.createConfig({ extends: ["recommended"] });
 const spectral = new Spectral();
 spectral.setRuleset({ extends: [[oas, "recommended"]] });
