@@ -18,8 +18,8 @@ from contracts.runtime.worker.event_loop import event_loop
 _thread = patcher.original("_thread")
 
 LONGEST_WAIT_SECONDS = 0.2
-"""After so long a green thread looks again by itself, should nobody have woken it: whoever frees a lock wakes the next one, real
-threads through the event loop. To look every few milliseconds instead took a tenth of what a worker does."""
+"""After so long a green thread looks again by itself, should nobody have woken it: whoever frees a lock wakes the next one, a
+real thread through the event loop. To look every few milliseconds instead took a tenth of what a worker does."""
 
 
 class Lock:

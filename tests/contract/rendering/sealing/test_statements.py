@@ -141,8 +141,8 @@ def test_the_last_one_is_signed_after_the_sealing(
 ) -> None:
     """Whoever waits for the sealed documents does not wait for this signature as well."""
     work = StatementWork(settings(keys), blobs, workshop.sealer)
-    due(database, request_, sealing=True)
     order(database, request_)
+    assert row(database).next_attempt_at == row(database).created_at + commands.AFTER_SEALING
     postpone(database, now() + timedelta(hours=1))
     signing(database, work)
     assert row(database).state == "due"
