@@ -1,6 +1,7 @@
 """What a real thread wants done in the event loop of the green threads, which belongs to one thread and sleeps."""
 
 import os
+import posix
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,12 +9,9 @@ from typing import Any
 
 from eventlet import hubs
 
-_read, _write = os.read, os.write
-"""As they are before ``patch``: the pipe never blocks."""
-
 
 class EventLoop:
-    """One for a process, and for a copy of it another: see ``open``."""
+    """One for a process, and for a copy of it another: see ``open``. The pipe never blocks, so that nothing patched is used."""
 
     def __init__(self) -> None:
         self._hub: Any = None
@@ -35,10 +33,10 @@ class EventLoop:
         """Have ``function`` called in the event loop. May be called from any thread."""
         self._calls.append(function)
         with suppress(BlockingIOError):  # full: it has been woken, and has yet to look
-            _write(self._writer, b"\0")
+            posix.write(self._writer, b"\0")
 
     def _woken(self, _fileno: int) -> None:
-        _read(self._reader, 4096)
+        posix.read(self._reader, 4096)
         while self._calls:
             self._hub.schedule_call_global(0, self._calls.popleft())
 

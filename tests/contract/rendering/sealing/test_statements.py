@@ -151,6 +151,12 @@ def test_the_last_one_is_signed_after_the_sealing(
     assert row(database).state == "done"
 
 
+def test_those_that_come_with_an_order_of_test_mode_are_of_test_mode(database: Database, request_: SealRequest) -> None:
+    """No time-stamp is bought for them."""
+    order(database, request_.model_copy(update={"test": True}))
+    assert row(database).test
+
+
 def test_a_sealing_that_does_not_end_keeps_no_statement_from_being_signed(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, request_: SealRequest
 ) -> None:
