@@ -19,7 +19,7 @@ _thread = patcher.original("_thread")
 
 LONGEST_WAIT_SECONDS = 0.2
 """After so long a green thread looks again by itself, should nobody have woken it: whoever frees a lock wakes the next one, a
-real thread through the event loop. To look every few milliseconds instead took a tenth of what a worker does."""
+real thread through the event loop. Each look is a round of the event loop."""
 
 
 class Lock:
