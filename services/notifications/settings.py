@@ -28,7 +28,7 @@ class Settings(ServiceSettings):
         None,
         description="Sender's address of every mail; unset: the login of SMTP_URL, else no-reply@ the host of BASE_URL",
     )
-    mail_concurrency: int = Field(3, ge=1, description="Mails sent at once, each over a connection of its own")
+    mail_concurrency: int = Field(2, ge=1, description="Mails sent at once, each over a connection of its own")
     mail_retry_seconds: str = Field(
         "10,30,60,120,300,600,1800,3600,7200,14400,28800,43200,86400",
         description="Waits after the first, second, ... failed attempt, comma-separated seconds; then a mail has failed",
