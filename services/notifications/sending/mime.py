@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
 from email.headerregistry import Address
-from email.message import MIMEPart
+from email.message import EmailMessage, MIMEPart
 from email.policy import EmailPolicy
-from email.utils import format_datetime
 from functools import lru_cache
+from typing import Any
 
 from services.notifications import addresses
 
@@ -20,8 +20,36 @@ _LONGEST_UNFOLDED = 66
 """Characters of a mailbox that stand on one line of 78 with the header's name before it (RFC 5322, 2.1.1)."""
 
 
-_CRLF = "\r\n"
-_SMTP = EmailPolicy(linesep=_CRLF)
+class _OneAddressEach(EmailPolicy):
+    """Writes headers of addresses so that a name is never read as an address, however long it is.
+
+    The standard library's folding drops the quotes of a display name that does not fit its line: a comma in the name then
+    begins another address. A name that does not fit, or is not ASCII, is therefore written in encoded words (RFC 2047,
+    section 5), in which nothing has a meaning of its own.
+    """
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        if hasattr(value, "addresses"):
+            return self._written(name, value).encode("utf-8" if self.utf8 else "ascii")
+        return super().fold_binary(name, value)
+
+    def _written(self, name: str, value: Any) -> str:
+        separator = f",{self.linesep} "
+        return f"{name}: {separator.join(self._mailbox(address) for address in value.addresses)}{self.linesep}"
+
+    def _mailbox(self, address: Address) -> str:
+        if not address.display_name:
+            return address.addr_spec
+        if address.display_name.isascii() and "=?" not in address.display_name:
+            mailbox = str(address)  # quoted where it must be
+            if len(mailbox) <= _LONGEST_UNFOLDED:
+                return mailbox
+        words = Header(address.display_name, "utf-8", header_name="Reply-To").encode(linesep=self.linesep)
+        return f"{words}{self.linesep} <{address.addr_spec}>"
+
+
+_SMTP = _OneAddressEach(linesep="\r\n")
+_SMTPUTF8 = _SMTP.clone(utf8=True)
 
 
 @dataclass(frozen=True)
@@ -60,11 +88,26 @@ def build(
     """The whole mail: plain text and HTML of the same content, then the files. ``pictures`` are the PNGs that the HTML shows,
     by the name that it has for each after ``cid:`` (RFC 2392).
 
-    Header values are made safe before they get here; a line break in one is refused.
+    Header values are made safe before they get here and once more by ``EmailMessage``, which refuses line breaks.
     """
     for address in (envelope.sender, envelope.to, *envelope.reply_to):
         if not addresses.valid(address):
             raise ValueError("not an e-mail address")
+    wired = [addresses.for_wire(address) for address in (envelope.sender, envelope.to, *envelope.reply_to)]
+    head = EmailMessage(policy=_SMTP if all(address.isascii() for address in wired) else _SMTPUTF8)
+    head["From"] = _address(envelope.sender_name, envelope.sender)
+    head["To"] = _address(envelope.to_name, envelope.to)
+    if envelope.reply_to:
+        head["Reply-To"] = [_address("", address) for address in envelope.reply_to]
+    head["Subject"] = addresses.one_line(envelope.subject)
+    head["Date"] = envelope.date
+    head["Message-ID"] = envelope.message_id
+    if envelope.thread is not None:
+        head["In-Reply-To"] = head["References"] = envelope.thread
+    head["Auto-Submitted"] = "auto-generated"
+    if envelope.request_id is not None:
+        head["X-Request-Id"] = envelope.request_id
+    head["MIME-Version"] = "1.0"
     shown = _text("html", html)
     if pictures:
         shown = _multipart("related", [shown, *(_picture(name, data) for name, data in pictures.items())])
@@ -72,60 +115,11 @@ def build(
     if attachments:
         files = [_encoded(_headers(file.media_type, "attachment", file.filename), file.data) for file in attachments]
         whole = _multipart("mixed", [whole, *files])
-    return _head(envelope) + whole
+    return _headers_of(head) + whole
 
 
-# Headers and parts are put together here: the standard library parses each header that it is given, which takes twenty times as
-# long as all the rest. A part is its headers, an empty line, and its content.
-
-
-def _head(envelope: Envelope) -> bytes:
-    """The headers of the mail. Addresses with characters beyond ASCII stay as they are (RFC 6532)."""
-    headers = [
-        ("From", _mailbox(envelope.sender_name, envelope.sender)),
-        ("To", _mailbox(envelope.to_name, envelope.to)),
-        ("Reply-To", f",{_CRLF} ".join(addresses.for_wire(address) for address in envelope.reply_to)),
-        ("Subject", _subject(addresses.one_line(envelope.subject))),
-        ("Date", format_datetime(envelope.date)),
-        ("Message-ID", _one_line(envelope.message_id)),
-        ("In-Reply-To", _one_line(envelope.thread or "")),
-        ("References", _one_line(envelope.thread or "")),
-        ("Auto-Submitted", "auto-generated"),
-        ("X-Request-Id", _one_line(envelope.request_id or "")),
-        ("MIME-Version", "1.0"),
-    ]
-    return "".join(f"{name}: {value}{_CRLF}" for name, value in headers if value or name == "Subject").encode()
-
-
-def _mailbox(name: str, address: str) -> str:
-    """An address with its name, which is never read as an address, however long it is: a name that does not fit its line, or is
-    not ASCII, is written in encoded words (RFC 2047, section 5), in which nothing has a meaning of its own."""
-    # Not as addr_spec: the parser there knows no characters beyond ASCII.
-    local, _, domain = addresses.for_wire(address).rpartition("@")
-    whole = Address(addresses.one_line(name, 100), local, domain)
-    if not whole.display_name:
-        return whole.addr_spec
-    if whole.display_name.isascii() and "=?" not in whole.display_name:
-        mailbox = str(whole)  # quoted where it must be
-        if len(mailbox) <= _LONGEST_UNFOLDED:
-            return mailbox
-    words = Header(whole.display_name, "utf-8", header_name="Reply-To").encode(linesep=_CRLF)
-    return f"{words}{_CRLF} <{whole.addr_spec}>"
-
-
-def _subject(text: str) -> str:
-    """Return it as it is where it fits its line, else folded between its words; in encoded words where it is not ASCII, would
-    be read as such, or has a word that fits no line."""
-    plain = text.isascii() and "=?" not in text and all(len(word) <= _LONGEST_UNFOLDED for word in text.split(" "))
-    if plain and len(text) <= _LONGEST_UNFOLDED:
-        return text
-    return Header(text, "us-ascii" if plain else "utf-8", header_name="Subject").encode(linesep=_CRLF)
-
-
-def _one_line(text: str) -> str:
-    if "\r" in text or "\n" in text:
-        raise ValueError("a header has a line break in it")
-    return text
+# The parts are put together here: the standard library parses each header that it is given, which takes ten times as long as
+# all the rest. Each is the headers of a part, an empty line, and its content.
 
 
 def _multipart(subtype: str, parts: Sequence[bytes]) -> bytes:
@@ -158,7 +152,17 @@ def _headers(media_type: str, disposition: str, filename: str, cid: str | None =
     main, _, sub = media_type.partition("/")
     part: MIMEPart = MIMEPart(policy=_SMTP)
     part.set_content(b"", maintype=main, subtype=sub, disposition=disposition, filename=filename, cid=cid)
+    return _headers_of(part)
+
+
+def _headers_of(part: MIMEPart) -> bytes:
     return part.as_bytes().partition(b"\r\n\r\n")[0] + b"\r\n"
+
+
+def _address(name: str, address: str) -> Address:
+    # Not as addr_spec: the parser there knows no characters beyond ASCII (RFC 6532).
+    local, _, domain = addresses.for_wire(address).rpartition("@")
+    return Address(addresses.one_line(name, 100), local, domain)
 
 
 def _transfer_encoding(text: str) -> str:

@@ -63,54 +63,6 @@ def test_the_request_that_it_comes_of_is_named_whole() -> None:
     assert read(raw)["X-Request-Id"] == request_id
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        "",
-        "Hello",
-        "x" * 66,
-        "x" * 200,
-        "Please sign " + "this and that, " * 12,
-        "Please sign " + "y" * 100,
-        "=?utf-8?q?Hello?= and more",
-        "Bitte unterschreiben: Räumung und Übergabe der Wohnung in der Straße der Einheit 12, Berlin",
-        "日本語" * 60,
-    ],
-)
-def test_subjects_arrive_whole_on_lines_that_everybody_takes(subject: str) -> None:
-    raw = build(envelope(subject=subject), "Hello", "<p>Hello</p>")
-    head = raw.partition(b"Content-Type")[0]
-    assert head.isascii()
-    assert max(map(len, head.split(b"\r\n"))) <= 78, "RFC 5322, 2.1.1"
-    message = read(raw)
-    assert (message["Subject"], message.defects) == (subject.strip(), [])
-    decoded = make_header(decode_header(BytesParser(policy=compat32).parsebytes(raw)["Subject"]))
-    assert str(decoded).replace("\r\n", "") == subject.strip()
-
-
-def test_the_headers_say_who_writes_to_whom() -> None:
-    names = {"sender_name": "Müller, Söhne & Co", "to_name": 'Bo "the" Signer, Esq.'}
-    replies = ["a@example.com", "münchen@straße.example"]
-    message = read(build(envelope(**names, reply_to=replies, thread="<t@acme.example>"), "Hello", "<p>Hello</p>"))
-    for header, name, address in (
-        ("From", names["sender_name"], "no-reply@acme.example"),
-        ("To", names["to_name"], "bo@example.com"),
-    ):
-        (found,) = message[header].addresses
-        assert (found.display_name, found.addr_spec) == (name, address)
-    spoken_to = [one.addr_spec.encode(errors="surrogateescape").decode() for one in message["Reply-To"].addresses]
-    assert spoken_to == ["a@example.com", "münchen@xn--strae-oqa.example"]
-    assert (message["In-Reply-To"], message["References"]) == ("<t@acme.example>", "<t@acme.example>")
-    assert [name for name in message if message.get_all(name) != [message[name]]] == [], "each once"
-
-
-@pytest.mark.parametrize("field", ["message_id", "thread", "request_id"])
-def test_a_line_break_in_a_header_is_refused(field: str) -> None:
-    for end in ("\r", "\n", "\r\n"):
-        with pytest.raises(ValueError, match="line break"):
-            build(envelope(**{field: f"x{end}Bcc: x@example.com"}), "text", "<p>html</p>")
-
-
 def test_files_and_the_pictures_go_along() -> None:
     files = [
         Attachment("Lease.pdf", "application/pdf", b"%PDF-1"),
