@@ -439,8 +439,8 @@ class StatementDue(Tolerant):
     """A party has completed: its statement is to be signed and kept. Asked for again it says the same.
 
     ``sealing``: nobody is left to sign, the documents are being sealed now. Whoever waits for them does not wait for the
-    signature of this statement as well: it is made once they are sealed, or a moment later. ``test``: it is one of test mode,
-    no time-stamp is bought.
+    signature of this statement as well: it is made once they are sealed, or a moment later. Only an older version says this;
+    now the order to seal has that statement in it. ``test``: it is one of test mode, no time-stamp is bought.
     """
 
     statement: Statement

@@ -182,6 +182,11 @@ class ServiceSettings(BaseSettings):
         """Seconds to wait after the first, second, ... failed try of an event handler."""
         return tuple(float(step) for step in self.event_retry_seconds.split(","))
 
+    @property
+    def events_at_once(self) -> int:
+        """Events that one worker process handles at once: calls have as many places besides."""
+        return max(1, self.max_workers // 2)
+
     @classmethod
     def from_environment(cls) -> Self:
         """The settings of this process. Raises SecretFileFaults, or pydantic's ValidationError naming what is wrong."""

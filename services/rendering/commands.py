@@ -107,7 +107,8 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
     }
     for party in request.to_check.parties if request.to_check else ():
         if party.statement is not None:
-            due = StatementDue(statement=party.statement, parts=party.parts or Parts(), sealing=True)
+            parts = party.parts or Parts()
+            due = StatementDue(statement=party.statement, parts=parts, sealing=True, test=request.test)
             take_on_statement(session, due, now, envelope.request_id)
     inserted = session.execute(_new_job(dialect_of(session)), job).first()
     if inserted is None:

@@ -47,10 +47,9 @@ from contracts.runtime.monitoring import observe
 from contracts.runtime.operations.operating import operated
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
-from contracts.types import FieldType, Notice, Page
+from contracts.types import Notice, Page
 from services.rendering import commands, queries, results
 from services.rendering.children import confinement
-from services.rendering.children.own_pictures import OwnPictures
 from services.rendering.children.renderer import Renderer, for_caller
 from services.rendering.protocol.messages import Combined, Prepared, TextRead
 from services.rendering.providers.failures import ProviderFailed
@@ -82,7 +81,6 @@ PICTURES_AT_ONCE = 40 * 2**20
 """Bytes of the files that are drawn in one preview; what is more is asked for again."""
 _RESULT_TIMES_UPLOAD = 8
 """A merged or sealed file may be larger than what may be uploaded, within reason."""
-_STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
 
 
 class RenderingContext(Context[Settings]):
@@ -103,10 +101,6 @@ class RenderingContext(Context[Settings]):
     @cached_property
     def confirmations(self) -> Confirmations:
         return Confirmations(self.database, self.settings.link_secret.get_secret_value())
-
-    @cached_property
-    def own_signatures(self) -> OwnPictures:
-        return OwnPictures()
 
     def prepare(self) -> None:
         """Checking the key takes a tenth of a second, a child's imports a whole one."""
@@ -254,17 +248,13 @@ class RenderingService:
 
     @handles(rpc.PREPARE_IMAGE)
     def prepare_image(self, request: rpc.PrepareImage) -> BlobRef:
-        if request.type in _STROKES and self.context.own_signatures.has(request.file.sha256):
-            return self.context.blobs.adopt(request.file, _beside(request.file))
         picture = self.context.renderer.prepare_image(self._fetch(request.file), request.type)
         return self.context.blobs.put(picture, _picture_type(picture), _beside(request.file))
 
     @handles(rpc.DRAW_SIGNATURE)
     def draw_signature(self, request: rpc.DrawSignature) -> BlobRef:
         picture = self.context.renderer.draw_signature(request.text, request.style)
-        drawn = self.context.blobs.put(picture, PNG, INCOMING)
-        self.context.own_signatures.add(drawn.sha256)
-        return drawn
+        return self.context.blobs.put(picture, PNG, INCOMING)
 
     @handles(rpc.DRAW_SIGNATURE_STYLES)
     def draw_signature_styles(self, request: rpc.DrawSignatureStyles) -> rpc.SignatureStyles:

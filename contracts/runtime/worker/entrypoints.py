@@ -85,7 +85,7 @@ class Bus(SharedExtension):  # type: ignore[misc]  # nameko has no types
         self.publisher = Publisher(settings.amqp_url, name=f"{name}-moves")
         own_exchange = topology.own_exchange(name)
         self.consumption = Consumption(settings.amqp_url, plans, own_exchange, name=f"{name}-worker")
-        self.event_slots = Semaphore(max(1, settings.max_workers // 2))
+        self.event_slots = Semaphore(settings.events_at_once)
         self.suspects = Suspects(lambda: self.container.service_cls.context.database)
         self.requests = Requests(self.container, self.replies, settings.max_workers)
         self.consumption.add(self.requests)

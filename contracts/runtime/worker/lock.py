@@ -13,17 +13,19 @@ from types import TracebackType
 from eventlet import hubs, patcher
 from eventlet.support.greenlets import getcurrent
 
+from contracts.runtime.worker.event_loop import event_loop
+
 _thread = patcher.original("_thread")
 
-SHORTEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.001, 0.2
-"""The pause after which a green thread looks again by itself. A lock that a green thread frees wakes the next one at once; one
-that a real thread frees is seen at the next look, because the event loop belongs to one thread."""
+LONGEST_WAIT_SECONDS = 0.2
+"""After so long a green thread looks again by itself, should nobody have woken it: whoever frees a lock wakes the next one, a
+real thread through the event loop. Each look is a round of the event loop."""
 
 
 class Lock:
     """As ``threading.Lock``; those that wait are served in the order in which they came, real threads excepted."""
 
-    event_loop = _thread.get_ident()
+    green_thread = _thread.get_ident()
     """The real thread in which green threads run: the one that imports this."""
 
     def __init__(self, _value: int = 1) -> None:
@@ -36,15 +38,19 @@ class Lock:
             return True
         if not blocking:
             return False
-        if _thread.get_ident() != self.event_loop:
+        if _thread.get_ident() != self.green_thread:
             return bool(self._lock.acquire(True, -1 if timeout is None else timeout))
         return self._wait(None if timeout is None or timeout < 0 else time.monotonic() + timeout)
 
     def release(self) -> None:
         """Raises RuntimeError when nobody holds the lock."""
         self._lock.release()
-        if self._waiting and _thread.get_ident() == self.event_loop:
+        if not self._waiting:
+            return
+        if _thread.get_ident() == self.green_thread:
             hubs.get_hub().schedule_call_global(0, self._wake)
+        else:
+            event_loop.call_soon(self._wake)
 
     def locked(self) -> bool:
         return bool(self._lock.locked())
@@ -59,11 +65,13 @@ class Lock:
 
     def _wait(self, until: float | None) -> bool:
         hub, this = hubs.get_hub(), getcurrent()
-        pause = SHORTEST_WAIT_SECONDS
+        event_loop.open()
         self._waiting.append(this)
         try:
             while not (self._waiting[0] is this and self._lock.acquire(False)):
-                delay = pause if until is None else min(pause, until - time.monotonic())
+                delay = LONGEST_WAIT_SECONDS
+                if until is not None:
+                    delay = min(delay, until - time.monotonic())
                 if delay <= 0:
                     return False
                 timer = hub.schedule_call_global(delay, this.switch)
@@ -71,7 +79,6 @@ class Lock:
                     hub.switch()
                 finally:
                     timer.cancel()
-                pause = min(pause * 2, LONGEST_WAIT_SECONDS)
             return True
         finally:
             self._waiting.remove(this)

@@ -69,7 +69,7 @@ def serve(names: tuple[str, ...]) -> int:
 def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceRunner:
     """nameko's runner with a container per service. Its pool is wide enough for every message that may be unacknowledged: else
     events that are held while the broker is in an alarm would keep calls from being taken."""
-    widest = max(service_settings.max_workers for service_settings in settings)
+    widest = max(max(service.max_workers, service.events_at_once) for service in settings)
     most_subscriptions = max(
         len(subscriptions_of(cls)) for name in names if (cls := declare.service_class(name)) is not None
     )

@@ -11,7 +11,7 @@ from contracts.rpc.submissions.signing import codes, form, identity, ways
 from contracts.rpc.submissions.signing import confirmation as confirming
 from contracts.runtime.clock import now
 from contracts.runtime.worker import handles
-from contracts.types import Attachment
+from contracts.types import Attachment, FieldType
 from services.submissions.commands.signing import codes as code_commands
 from services.submissions.commands.signing import confirmation as confirmation_commands
 from services.submissions.commands.signing import form as form_commands
@@ -21,7 +21,7 @@ from services.submissions.commands.signing import ways as way_commands
 from services.submissions.creating.fitting import Doubtful
 from services.submissions.entrypoints.base import Entrypoints
 from services.submissions.models import SubmitterRow
-from services.submissions.planning.preparing import adopted, check_texts, texts_in
+from services.submissions.planning.preparing import adopted, check_texts, drawn_name, texts_in
 from services.submissions.rules.confirming import KeptConfirmation
 from services.submissions.storage.store import LoadedSubmission
 from services.submissions.views import form_news, forms
@@ -102,8 +102,11 @@ class Signing(Entrypoints):
             return done
         with self._files() as files:
             files.receive(command.file)
-            party, kind = self._look_up(forms.check_upload, command)
-            prepared = self._preparer.prepare_upload(files, command.file, command.filename, party, kind)
+            if command.drawn and command.type in forms.STROKES:  # whether they may is seen in the transaction
+                prepared = drawn_name(command.file, command.filename, FieldType(command.type))
+            else:
+                party, kind = self._look_up(forms.check_upload, command)
+                prepared = self._preparer.prepare_upload(files, command.file, command.filename, party, kind)
             (attachment,) = adopted(files, [prepared])
             return self._write(form_commands.attach, command, attachment, self.context.settings)
 

@@ -26,17 +26,21 @@ from services.submissions.models import AttachmentRow, SnapshotRow, StatementRow
 from services.submissions.storage import store, trail
 
 
-def confirm(submission: store.LoadedSubmission, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
-    """State each completion among the ``lines`` that were just appended, and have it signed. Returns the receipts, by
-    submitter."""
+def confirm(
+    submission: store.LoadedSubmission, lines: Sequence[trail.Appended], at: datetime, *, sealing: bool
+) -> dict[int, str]:
+    """State each completion among the ``lines`` that were just appended, and have it signed: with ``sealing`` by the order to
+    seal that is given next, which has it in it. Returns the receipts, by submitter."""
     return {
-        line.submitter_id: _confirm(submission, submission.submitter(line.submitter_id), line, at)
+        line.submitter_id: _confirm(submission, submission.submitter(line.submitter_id), line, at, sealing=sealing)
         for line in lines
         if line.event_type in trail.COMPLETIONS and line.submitter_id is not None
     }
 
 
-def _confirm(submission: store.LoadedSubmission, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
+def _confirm(
+    submission: store.LoadedSubmission, submitter: SubmitterRow, line: trail.Appended, at: datetime, *, sealing: bool
+) -> str:
     row, snapshot = submission.row, submission.snapshot
     parts = Parts(
         paper=statements.paper_parts(_documents(snapshot), snapshot.fields, submitter.party_uuid),
@@ -65,10 +69,9 @@ def _confirm(submission: store.LoadedSubmission, submitter: SubmitterRow, line: 
         "created_at": at,
     }
     submission.session.execute(sa.insert(StatementRow), note)
-    due = StatementDue(
-        statement=statement, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING, test=row.test
-    )
-    emit(submission.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
+    if not sealing:
+        due = StatementDue(statement=statement, parts=parts, test=row.test)
+        emit(submission.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
     return receipt
 
 

@@ -119,7 +119,8 @@ def announce(announcement: Announcement, happened: Sequence[Happened]) -> None:
         lines = trail.append(
             submission, [line for happening in happened if (line := _line(announcement, happening))], announcement.now
         )
-        announcement.receipts |= statements.confirm(submission, lines, announcement.now)
+        sealing = any(happening.fact is Fact.SEALING for happening in happened)
+        announcement.receipts |= statements.confirm(submission, lines, announcement.now, sealing=sealing)
         for happening in happened:
             if happening.fact is Fact.SEALED:
                 _tell_last_completion(announcement)

@@ -155,6 +155,11 @@ class Preparer:
         return fetched.data, media_type, fetched.filename
 
 
+def drawn_name(picture: BlobRef, filename: str, kind: FieldType) -> Prepared:
+    """Return a typed signature or initials for the signing page, as rendering has drawn them, ready to be recorded."""
+    return Prepared(Source(uuid7(), "", kind, "", "file"), file_name(filename), picture)
+
+
 def check_texts(
     bus: Bus, texts: Sequence[tuple[str, str]], labels: Callable[[], Mapping[str, str]] | None = None
 ) -> None:

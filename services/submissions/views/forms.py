@@ -39,7 +39,7 @@ from services.submissions.storage import branding, handovers, store
 from services.submissions.storage.signers import identity_checks, one_time_codes
 from services.submissions.storage.signers.one_time_codes import Challenge
 
-_STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
+STROKES = (FieldType.SIGNATURE, FieldType.INITIALS)
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,13 @@ def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
             if conditions.settled(document.conditions, own_uuids, done) is None:
                 break
             account = Account.model_validate(opened.snapshot.account)
-            footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
-            return rpc.form.FormFile(file=document.file, pages=document.pages, footer=footer)
+            return rpc.form.FormFile(**dict(_drawn_from(document, opened.row, account)), pages=document.pages)
     raise not_found("Document")
+
+
+def _drawn_from(document: StoredDocument, row: SubmissionRow, account: Account) -> rpc.form.DrawnFrom:
+    footer = "" if document.signed else paper.page_footer(account, row.slug)
+    return rpc.form.DrawnFrom(file=document.file, footer=footer)
 
 
 def copy_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormCopy:
@@ -352,6 +356,11 @@ def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, si
     owners = {submitter.party_uuid: submitter for submitter in opened.submitters}
     changing = {field.uuid for field in own_fields}
     page.documents, never = _documents(opened.snapshot, changing, done, links)
+    stored = {document["uuid"]: document for document in opened.snapshot.documents}
+    page.drawn_from = {
+        document.uuid: _drawn_from(StoredDocument.model_validate(stored[document.uuid]), opened.row, account)
+        for document in page.documents
+    }
     # A document that may yet appear brings the fields of others that are on it.
     hidden = conditions.hidden(everything, {}, {**done, **mine})
     for field in everything:
@@ -487,7 +496,7 @@ def _signed(session: Session, opened: Opened, links: FileLinks) -> rpc.form.Sign
     documents, _ = _documents(opened.snapshot, frozenset(), done, links)
     fields = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
     drawn = sorted(
-        (field for field in fields if field.uuid in submitter.values and field.type in _STROKES),
+        (field for field in fields if field.uuid in submitter.values and field.type in STROKES),
         key=lambda field: field.type is not FieldType.SIGNATURE,
     )
     pictures = {row.uuid: row for row in store.attachments_of(session, [opened.row.id])} if drawn else {}

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from contracts import links
+from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.rpc import Rpc, templates
+from contracts.rpc import Rpc, rendering, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
-from contracts.types import Account
+from contracts.types import Account, Attachment
 from tests.support.material.agreement import agreement_pdf
 from tests.support.material.submissions import ADMIN
 from tests.support.services.secret_settings import LINK_SECRET
@@ -113,6 +114,40 @@ def test_uploads_of_the_signing_page(suite: Suite) -> None:
         error = refusal(lambda a=slug_used, b=kind, c=data, d=filename: suite.attach(a, b, c, d))
         assert said in error.message
     assert suite.files() <= before, "a refused upload is removed"
+
+
+def test_what_rendering_has_drawn_is_attached_as_it_is_and_only_where_it_may_be(suite: Suite) -> None:
+    made = suite.create()
+    slug = made.submitters[0].slug
+
+    def attach(kind: str, file: BlobRef, slug: Any = slug, request_id: str | None = None) -> Attachment:
+        command = rpc.form.AttachFile(
+            slug=slug, request_id=request_id or uuid7(), type=kind, filename=f"{kind}.png", file=file, drawn=True
+        )
+        return suite.client.call(rpc.form.ATTACH_FILE, command)
+
+    prepared, before, request_id = suite.logged("rendering.prepare_image"), suite.files(), uuid7()
+    drawn = suite.client.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text="Bo Buyer"))
+    picture_ = suite.blobs.get(drawn)
+    attached = attach("signature", drawn, request_id=request_id)
+    assert (attached.content_type, attached.filename) == ("image/png", "signature.png")
+    assert suite.bytes_of(attached.url) == picture_
+    assert attach("signature", drawn, request_id=request_id) == attached, (
+        "the same request again, whose picture is gone"
+    )
+    assert suite.logged("rendering.prepare_image") == prepared
+    assert len(but_pictures(suite.files() - before)) == 1
+    before = suite.files()
+    for kind, slug_used, said in (
+        ("initials", slug, "type must be that of a field of this signer"),
+        ("signature", made.submitters[1].slug, "not your turn"),
+        ("signature", "nobody", "not found"),
+        ("image", slug, "type must be that of a field of this signer"),
+    ):
+        error = refusal(lambda a=kind, b=slug_used: attach(a, suite.upload(picture_), b))
+        assert said in error.message
+    assert suite.files() <= before
+    assert suite.logged("rendering.prepare_image") == prepared
 
 
 def test_the_same_upload_twice_is_one(suite: Suite) -> None:

@@ -234,6 +234,15 @@ class Desk:
     def count(self, event_type: str) -> int:
         return len(self.events(event_type))
 
+    def statements(self) -> list[dict[str, Any]]:
+        """The statements that rendering was told of, each once: in events of their own, and in orders to seal."""
+        told: dict[str, dict[str, Any]] = {}
+        for event in self.events("statement.due", "sealing.due"):
+            data = event["data"]
+            parties = [data] if event["type"] == "statement.due" else data["to_check"]["parties"]
+            told |= {json.dumps(party["statement"], sort_keys=True): party["statement"] for party in parties}
+        return list(told.values())
+
 
 def sealed(submission_id: int, seal_id: str, **more: Any) -> DocumentsSealed:
     return DocumentsSealed(

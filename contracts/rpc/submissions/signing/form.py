@@ -40,6 +40,14 @@ class FormDocument(Tolerant):
     conditions: list[Condition] = Field(default_factory=list)
 
 
+class DrawnFrom(Tolerant):
+    """The file of a document as it was sent to the signers. ``footer`` is the line that every page gets at its foot, empty for
+    none."""
+
+    file: BlobRef
+    footer: str = ""
+
+
 class FormField(FieldDefinition):
     """A field on the signing page: ``value`` as stored, ``mine`` when this signer fills it (others are shown only).
 
@@ -116,6 +124,7 @@ class SigningForm(Tolerant):
     ``ways`` are those on from here that this signer has beside completing (``ways``), while it is ``open``.
     ``hand_to``: who has completed may hand the device to this party (its name, else its role), to sign in person
     (``handover``). ``test``: the submission was made in test mode.
+    ``drawn_from``: what the pages of each document are drawn from, by its uuid; empty of an older version.
     """
 
     state: str
@@ -141,6 +150,7 @@ class SigningForm(Tolerant):
     completed_redirect_url: str | None = None
     go_to_last: bool = False
     documents: list[FormDocument] = Field(default_factory=list)
+    drawn_from: dict[str, DrawnFrom] = Field(default_factory=dict)
     fields: list[FormField] = Field(default_factory=list)
     attachments: list[Attachment] = Field(default_factory=list)
     results: list[SealedDocumentLink] = Field(default_factory=list)
@@ -222,12 +232,14 @@ class ChooseLanguage(Visit):
 
 
 class AttachFile(Visit):
-    """``type`` is the field's type. Signatures and initials must be pictures with something on them."""
+    """``type`` is the field's type. Signatures and initials must be pictures with something on them. ``drawn``: rendering has
+    drawn this one, of a typed name (``DRAW_SIGNATURE``), so that it needs no look at what it is."""
 
     request_id: str
     type: str
     filename: str
     file: BlobRef
+    drawn: bool = False
 
 
 class Done(Tolerant):
@@ -274,12 +286,10 @@ class FormPage(Tolerant):
     proofs: list[str] = Field(default_factory=list)
 
 
-class FormFile(Tolerant):
-    """``footer`` is the line that every page gets at its foot, empty for none."""
+class FormFile(DrawnFrom):
+    """With the sizes of its pages."""
 
-    file: BlobRef
     pages: list[PageSize]
-    footer: str = ""
 
 
 class FormCopy(Tolerant):

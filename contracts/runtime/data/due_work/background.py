@@ -70,6 +70,10 @@ _TURNS_REST, _LONGEST_TURNS_REST = 3.0, 0.25
 which then does it together: a turn takes about the same for one as for several, of the processor as well. A turn that is
 quick, because nobody else uses the machine, is hardly waited for; where all are busy, nobody would have been quicker."""
 
+NOBODY_WAITS = 0.25
+"""Seconds between the turns of a loop whose work nobody waits for (``apart``): what comes one after the other within so long is
+claimed, and mostly done, together."""
+
 
 class DueRow:
     """Columns of a row that is work to be done; mix into a declarative class that has its own primary key.
@@ -359,6 +363,7 @@ class DueWork(Loop):
     own records. A claim may be undone by a power cut while its attempts go on, unless ``synced_claims``: for an ``on_claimed``
     that notes what attempts rely on.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
+    ``apart``: so many seconds at least are between turns that took everything, for work that nobody waits for.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
     of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs, unless there is a
@@ -388,9 +393,10 @@ class DueWork(Loop):
         on_written: RecordAll | None = None,
         scheduled: bool = False,
         synced_claims: bool = False,
+        apart: float = 0.0,
     ) -> None:
         super().__init__(name)
-        self.gathers = 0.0
+        self.gathers = self._apart = apart
         self._database = database
         self._row = row
         self.table = row.__tablename__
@@ -436,7 +442,7 @@ class DueWork(Loop):
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, hinted, changes) if free > 0 else ([], self.poll_seconds)
         more = len(rows) >= free or (self._lanes is not None and self._lanes.crowded)
-        self.gathers = None if more else 0.0
+        self.gathers = None if more else self._apart
         self._crowded = more or now() < self._again_at  # a claim does not say when what is tried again is due
         wave = _Wave(len(rows))
         for row in rows:

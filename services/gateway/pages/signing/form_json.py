@@ -11,14 +11,14 @@ from contracts.fields.formulas.references import EXPRESSIONS, expression
 from contracts.fields.kinds import KINDS
 from contracts.fields.rules import is_empty
 from contracts.languages.saying import Section
-from contracts.rpc.submissions.signing.form import FormField, SigningForm
+from contracts.rpc.submissions.signing.form import FormDocument, FormField, SigningForm
 from contracts.types import ActsAs, Attachment, DocumentLink
 from services.gateway.pages.answering import autocomplete
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.markdown import block_html, inline_html, plain
 from services.gateway.pages.texts import APPROVAL, STATEMENT
 
-_SHOWN_OTHERWISE = {"documents", "fields", "attachments", "results", "audit_log_url", "signed"}
+_SHOWN_OTHERWISE = {"documents", "drawn_from", "fields", "attachments", "results", "audit_log_url", "signed"}
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
 
 
@@ -67,11 +67,16 @@ def start_json(form: SigningForm) -> dict[str, Any]:
     }
 
 
-def first_page_url(context: PagesContext, slug: str, form: SigningForm) -> str | None:
-    """Return where the picture is that is seen first; a document whose conditions do not hold is not there."""
+def first_document(form: SigningForm) -> FormDocument | None:
+    """Return the document whose first page is seen first; one whose conditions do not hold is not there."""
     gone = _gone(form)
-    uuids_shown = (document.uuid for document in form.documents if document.pages and document.uuid not in gone)
-    return next((page_url(context, slug, uuid, 1) for uuid in uuids_shown), None)
+    return next((document for document in form.documents if document.pages and document.uuid not in gone), None)
+
+
+def first_page_url(context: PagesContext, slug: str, form: SigningForm) -> str | None:
+    """Return where the picture is that is seen first."""
+    first = first_document(form)
+    return page_url(context, slug, first.uuid, 1) if first is not None else None
 
 
 def _gone(form: SigningForm) -> set[str]:

@@ -26,6 +26,7 @@ from services.gateway.pages.files import link_of
 from services.gateway.pages.signing.confirmation import confirmation_json, holder_name, present
 from services.gateway.pages.signing.form_json import (
     attachment_json,
+    first_document,
     first_page_url,
     form_json,
     results_json,
@@ -115,8 +116,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/pages/<document_uuid>/<int:number>")
     @blueprint.get("/pages/<document_uuid>/<int:number>.png")  # of pages that were open before the last update
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
-        request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
-        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
+        first = openings.first_picture(slug, proofs(), document_uuid) if number == 1 else None
+        document = first or _file(context, slug, document_uuid)
         if not 1 <= number <= len(document.pages):
             raise not_found("Page")
         size, footer = document.pages[number - 1], None
@@ -130,8 +131,7 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("/text/<document_uuid>/<int:first>")
     def text_of_pages(slug: str, document_uuid: str, first: int) -> flask.Response:
-        request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
-        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
+        document = _file(context, slug, document_uuid)
         if not 1 <= first <= len(document.pages):
             raise not_found("Page")
         return text(context, document.file, first, document.footer)
@@ -235,7 +235,8 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         drawing = rendering.DrawSignature(text=text.strip(), style=_style(body))
         picture: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, drawing)
         try:
-            return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", picture)
+            name = f"{body['type']}.png"
+            return _attach(slug, page_bodies.request_id(body), body["type"], name, picture, drawn=True)
         except ServiceError:
             if shown_lately:  # it may have been closed since
                 _must_be_open(_state(context, slug, trusted))
@@ -251,9 +252,9 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         styles: rendering.SignatureStyles = context.bus.call(rendering.DRAW_SIGNATURE_STYLES, query)
         return flask.jsonify({"pictures": [f"data:image/png;base64,{picture}" for picture in styles.pictures]})
 
-    def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef) -> flask.Response:
+    def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef, **more: bool) -> flask.Response:
         command = submissions.form.AttachFile(
-            **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
+            **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file, **more
         )
         return flask.jsonify(attachment_json(context, slug, context.bus.call(submissions.form.ATTACH_FILE, command)))
 
@@ -282,8 +283,22 @@ def _open(
         submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
     )
     if openings is not None and form.state == "open":
-        openings.note(slug, proofs())
+        openings.note(slug, proofs(), _first(form))
     return form
+
+
+def _first(form: submissions.form.SigningForm) -> tuple[str, submissions.form.FormFile] | None:
+    """Return what the picture is drawn from that is seen first, with its document; None of an older version."""
+    document = first_document(form)
+    if document is None or (drawn_from := form.drawn_from.get(document.uuid)) is None:
+        return None
+    return document.uuid, submissions.form.FormFile(**dict(drawn_from), pages=document.pages[:1])
+
+
+def _file(context: PagesContext, slug: str, document_uuid: str) -> submissions.form.FormFile:
+    request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
+    file: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
+    return file
 
 
 def _state(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:

@@ -141,14 +141,20 @@ def test_the_last_one_is_signed_after_the_sealing(
 ) -> None:
     """Whoever waits for the sealed documents does not wait for this signature as well."""
     work = StatementWork(settings(keys), blobs, workshop.sealer)
-    due(database, request_, sealing=True)
     order(database, request_)
+    assert row(database).next_attempt_at == row(database).created_at + commands.AFTER_SEALING
     postpone(database, now() + timedelta(hours=1))
     signing(database, work)
     assert row(database).state == "due"
     assert seal()["type"] == "documents.sealed"
     signing(database, work)
     assert row(database).state == "done"
+
+
+def test_those_that_come_with_an_order_of_test_mode_are_of_test_mode(database: Database, request_: SealRequest) -> None:
+    """No time-stamp is bought for them."""
+    order(database, request_.model_copy(update={"test": True}))
+    assert row(database).test
 
 
 def test_a_sealing_that_does_not_end_keeps_no_statement_from_being_signed(

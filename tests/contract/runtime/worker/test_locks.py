@@ -10,6 +10,8 @@ from contracts.runtime.worker.patch import patch
 patch()
 import eventlet
 from eventlet import tpool
+from contracts.runtime.worker import lock as locks
+locks.LONGEST_WAIT_SECONDS = 3600.0  # whoever is not woken waits for too long here
 """
 AT_ONCE = """
 pool = eventlet.GreenPool()
@@ -120,6 +122,39 @@ assert counted[0] == 16 * 2000 + 10 * 200, counted
 
 def test_green_and_real_threads_share_locks() -> None:
     assert_it_ends(f"{PATCHED}{COUNTING}{AT_ONCE}{COUNTED}")
+
+
+WAKING = """
+import threading
+lock, order = threading.Lock(), []
+
+
+def wait(number):
+    with lock:
+        order.append(number)
+    return 1
+
+
+def hold(held):
+    held.append(lock.acquire())
+    while len(lock._waiting) < 15:
+        real_sleep(0.001)
+    lock.release()
+    return 1
+
+
+real_sleep, held = eventlet.patcher.original("time").sleep, []
+holding = eventlet.spawn(tpool.execute, hold, held)
+while not held:
+    eventlet.sleep(0.001)
+waiting = [eventlet.spawn(wait, number) for number in range(15)]
+print(sum(one.wait() for one in waiting) + holding.wait())
+assert order == list(range(15))
+"""
+
+
+def test_whoever_waits_in_the_event_loop_is_woken_by_a_real_thread() -> None:
+    assert_it_ends(f"{PATCHED}{WAKING}")
 
 
 GIVING_UP = """

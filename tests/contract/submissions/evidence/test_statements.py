@@ -1,7 +1,5 @@
 """Statements as submissions makes them: one per completion, in its transaction; and nothing that is honest differs from them."""
 
-from typing import Any
-
 import pytest
 import sqlalchemy as sa
 
@@ -21,10 +19,6 @@ from services.submissions.evidence import statements as noted
 from tests.support.material.submissions import NOW, Desk, blob, field, refusal, template, two_signers
 
 AREA = Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1, attachment_uuid="d")
-
-
-def due(desk: Desk) -> list[dict[str, Any]]:
-    return [one["data"] for one in desk.events("statement.due")]
 
 
 def find(desk: Desk, receipt: str) -> FoundReceipt:
@@ -47,22 +41,35 @@ def signed(desk: Desk, stated: Statement) -> StatementSigned:
 def test_that_a_statement_was_signed_is_noted_without_reading_the_submission(desk: Desk) -> None:
     made = desk.create()
     desk.complete(made.submitters[0].slug)
-    (told,) = due(desk)
+    (told,) = desk.statements()
     statements_made: list[str] = []
     sa.event.listen(
         desk.database.engine,
         "before_cursor_execute",
         lambda _connection, _cursor, statement, *_: statements_made.append(statement.split()[0]),
     )
-    signed(desk, Statement.model_validate(told["statement"]))
+    signed(desk, Statement.model_validate(told))
     assert statements_made == ["INSERT", "SELECT", "UPDATE"], "the event, the lock, the note"
 
 
 def compared(desk: Desk) -> list[str]:
     """What rendering finds, which has had all statements."""
     (event,) = desk.events("sealing.due")
-    known = [Known(Statement.model_validate(one["statement"])) for one in due(desk)]
+    known = [Known(Statement.model_validate(one)) for one in desk.statements()]
     return differences.unaccepted(SealRequest.model_validate(event["data"]), known, NOW)
+
+
+def test_that_of_the_last_party_is_told_by_the_order_to_seal_alone(desk: Desk) -> None:
+    made = desk.create()
+    for one in made.submitters:
+        desk.complete(one.slug)
+    (told,) = desk.events("statement.due")
+    (order,) = desk.events("sealing.due")
+    assert told["data"]["statement"]["submitter"] == made.submitters[0].id
+    assert [one["statement"]["submitter"] for one in order["data"]["to_check"]["parties"]] == [
+        one.id for one in made.submitters
+    ]
+    assert all(one["parts"]["values"] for one in order["data"]["to_check"]["parties"])
 
 
 def test_each_completion_is_stated_once_with_its_line(desk: Desk) -> None:
@@ -71,8 +78,8 @@ def test_each_completion_is_stated_once_with_its_line(desk: Desk) -> None:
     values = {one.uuid: "Ada" for one in desk.form(made.submitters[0].slug).fields if one.mine}
     done = [desk.complete(made.submitters[0].slug, values, request_id=request_id) for _ in range(2)]
     assert done[0] == done[1]
-    (told,) = due(desk)
-    stated = Statement.model_validate(told["statement"])
+    (told,) = desk.statements()
+    stated = Statement.model_validate(told)
     lines = desk.get(made.id).submission_events or []
     line = lines[stated.line.number - 1]
     assert (line.event_type, line.submitter_id, line.hash) == (
@@ -107,7 +114,7 @@ def test_who_has_completed_sees_what_it_was(desk: Desk) -> None:
 def test_what_a_receipt_stands_for(desk: Desk) -> None:
     made = desk.create()
     receipts = [desk.complete(one.slug).receipt or "" for one in made.submitters]
-    stated = [Statement.model_validate(one["statement"]) for one in due(desk)]
+    stated = [Statement.model_validate(one) for one in desk.statements()]
     found = find(desk, receipts[0].lower().replace("-", " "))
     assert (found.statement, found.receipt, found.signed) == (stated[0], receipts[0], None)
     assert (found.sealing_status, found.sealed) == (SealingStatus.SEALING, [])
@@ -144,7 +151,7 @@ def test_parties_are_named_to_whoever_has_the_sealed_file_alone(desk: Desk) -> N
 def test_what_is_signed_of_an_erased_submission_is_removed(desk: Desk) -> None:
     made = desk.create()
     desk.complete(made.submitters[0].slug)
-    stated = Statement.model_validate(due(desk)[0]["statement"])
+    stated = Statement.model_validate(desk.statements()[0])
     desk.remove(made.id, permanently=True)
     before = desk.rows("SELECT key FROM blob_removals WHERE key LIKE 'statements/%'")
     assert sorted(one.key for one in before) == sorted(
@@ -189,7 +196,7 @@ def test_what_is_honest_differs_in_nothing(desk: Desk) -> None:
 def test_what_the_api_completes_is_stated(desk: Desk) -> None:
     made = desk.create(two_signers(), {"completed": True, "values": {"Name": "Ada"}}, {})
     desk.update_submitter(made.submitters[1].id, completed=True, values={"Name": "Bob"})
-    told = [Statement.model_validate(one["statement"]) for one in due(desk)]
+    told = [Statement.model_validate(one) for one in desk.statements()]
     assert [(one.submitter, one.shown) for one in told] == [(one.id, None) for one in made.submitters]
     assert compared(desk) == []
 

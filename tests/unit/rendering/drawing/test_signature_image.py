@@ -36,7 +36,7 @@ def test_a_name_becomes_ink_on_a_transparent_ground(name: str) -> None:
 @pytest.mark.parametrize("name", ["Ana Kowalska", "Łukasz Żółć", "محمد بن لامع", "王小明", "I"])
 @pytest.mark.parametrize("style", range(1, SIGNATURE_STYLES + 1))
 def test_to_prepare_what_was_drawn_changes_nothing(name: str, style: int) -> None:
-    """So the service need not do it: ``own_pictures``."""
+    """So nobody has to do it (``AttachFile.drawn``)."""
     drawn = draw_signature(name, style)
     assert prepare_image(drawn, FieldType.SIGNATURE) == drawn
 

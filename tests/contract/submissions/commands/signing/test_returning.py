@@ -40,7 +40,7 @@ class ReturnDesk(WayDesk):
     def differences(self) -> list[str]:
         """What rendering, which has every statement that it was told, finds in the last order to seal."""
         order = SealRequest.model_validate(self.events("sealing.due")[-1]["data"])
-        known = [Known(Statement.model_validate(one["data"]["statement"])) for one in self.events("statement.due")]
+        known = [Known(Statement.model_validate(one)) for one in self.statements()]
         return differences.unaccepted(order, known, self.now - LONG_AGO)
 
 

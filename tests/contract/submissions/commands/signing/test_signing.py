@@ -256,6 +256,10 @@ def test_a_document_that_its_conditions_hide_is_not_sealed_and_its_fields_are_no
     slug = made.submitters[0].slug
     shown = desk.form(slug)
     assert [[one.field_uuid for one in document.conditions] for document in shown.documents] == [[], ["kind"]]
+    for document in shown.documents:
+        page = rpc.form.FormPage(slug=slug, document_uuid=document.uuid)
+        asked = desk.database.read(forms.file_of, page, SITE, desk.now)
+        assert shown.drawn_from[document.uuid] == rpc.form.DrawnFrom(file=asked.file, footer=asked.footer)
     assert refusal(lambda: desk.complete(slug, {"kind": "company", "name": "Sam"})).details[0]["field"] == "number"
     desk.save(slug, {"kind": "company", "number": "FN 1"})
     desk.complete(slug, {"kind": "person", "name": "Sam"})

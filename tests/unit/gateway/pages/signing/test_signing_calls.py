@@ -283,6 +283,7 @@ def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: B
     assert bus.requests(submissions.form.OPEN_FORM)[-1].state_only, "what is in the form is not asked for"
     (attached,) = bus.requests(submissions.form.ATTACH_FILE)
     assert (attached.file, attached.type, attached.filename) == (drawn, "initials", "initials.png")
+    assert attached.drawn, "so that it is not prepared as an upload is"
 
 
 def test_whoever_was_shown_the_form_a_moment_ago_is_not_asked_about(
@@ -361,6 +362,28 @@ def test_pictures_of_pages(client: Any, bus: RecordingBus, drawn: BlobRef) -> No
     assert bus.requests(submissions.form.FORM_FILE)[0] == submissions.form.FormPage(slug=SLUG, document_uuid="doc-1")
     for number in ("0", "3", "-1", "x"):
         assert client.get(f"/s/{SLUG}/pages/doc-1/{number}.png").status_code == 404
+
+
+def test_the_first_picture_comes_with_the_page_and_the_next_is_asked_about(
+    client: Any, bus: RecordingBus, drawn: BlobRef
+) -> None:
+    file = BlobRef(key="templates/x", sha256="0" * 64, size=1, media_type="application/pdf")
+    pages = [PageSize(width=595, height=842), PageSize(width=100, height=200)]
+    documents = [submissions.form.FormDocument(uuid="doc-1", name="One", pages=pages)]
+    drawn_from = {"doc-1": submissions.form.DrawnFrom(file=file, footer="Acme")}
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(documents=documents, drawn_from=drawn_from)
+    refused = ServiceError("not_found", "This link is no longer valid.")
+    bus.answers[submissions.form.FORM_FILE] = refused
+    page = client.get(f"/s/{SLUG}")
+    assert page.status_code == 200
+    assert "drawn_from" not in page.text
+    assert client.get(f"/s/{SLUG}/pages/doc-1/2").status_code == 404, "the sizes of others are not known"
+    bus.asked.clear()
+    assert client.get(f"/s/{SLUG}/pages/doc-1/1").status_code == 200
+    ((rpc, asked),) = bus.asked
+    footer = rendering.PageFooter(text="Acme", width=595, height=842)
+    assert (rpc, asked.file, asked.page, asked.footer) == (rendering.DRAW_PAGE, file, 1, footer)
+    assert client.get(f"/s/{SLUG}/pages/doc-1/1").status_code == 404, "whatever was shown, once"
 
 
 def test_a_browser_that_shows_webp_gets_light_pictures(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
