@@ -30,12 +30,22 @@ _IMPORTS = {
     "plain": (
         "contracts.runtime.process",
         "contracts.runtime.operations.checking",
+        "alembic.command",
         *(f"services.{name}.background" for name in SERVICES),
+        *(f"services.{name}.service" for name in WORKERS),  # which say what is to be declared
         "services.gateway.app",
         "uvicorn.protocols.http.httptools_impl",
         "uvicorn.loops.uvloop",
     ),
 }
+_MAKE: dict[str, tuple[tuple[str, str], ...]] = {
+    "worker": (),
+    "plain": (
+        ("services.gateway.http.openapi.specification", "version"),
+        ("services.gateway.pages.answering.static_files", "StaticFiles"),
+    ),
+}
+"""Functions that keep, once they were called, what they read or made, on which no setting has a bearing."""
 _WORD = struct.Struct("!i")
 _Socket, _select = socket.socket, select.select
 """As they are before anything is made cooperative."""
@@ -169,6 +179,8 @@ def main(
         patch()
     for module in _IMPORTS[kind]:
         importlib.import_module(module)
+    for module, function in _MAKE[kind]:
+        getattr(importlib.import_module(module), function)()
     importlib.import_module("sqlalchemy.orm").configure_mappers()  # else each copy does, for all services
     prepare(kind)
     gc.collect()

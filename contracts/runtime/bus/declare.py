@@ -6,6 +6,7 @@ not declare any: then it is only looked whether they are there.
 
 import importlib
 import importlib.util
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pika
@@ -77,23 +78,26 @@ def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
     unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in subscribed]
     connection = pika.BlockingConnection(parameters(settings.amqp_url, "declare"))
     try:
-        waiting = {queue: _waiting(connection, queue) for queue in unread}
+        return {queue: messages for queue, messages in _waiting(connection, unread) if messages is not None}
     finally:
         connection.close()
-    return {queue: messages for queue, messages in waiting.items() if messages is not None}
 
 
-def _waiting(connection: pika.BlockingConnection, queue: str) -> int | None:
-    """Messages in a queue; None when there is no such queue. Raises NodeDown when nobody can say."""
+def _waiting(connection: pika.BlockingConnection, queues: Iterable[str]) -> Iterator[tuple[str, int | None]]:
+    """Say of each queue how many messages are in it; None when there is no such queue. Raises NodeDown when nobody can say.
+
+    On one channel, which takes a tenth of what one for each queue takes of the broker; but when there is no such queue, the
+    broker closes it.
+    """
     channel = connection.channel()
-    try:
-        messages: int = channel.queue_declare(queue, passive=True).method.message_count
-    except ChannelClosedByBroker as closed:
-        if is_on_lost_node(closed):
-            raise NodeDown(f"{queue} {ON_ONE_NODE}") from closed
-        return None
-    channel.close()
-    return messages
+    for queue in queues:
+        try:
+            messages: int | None = channel.queue_declare(queue, passive=True).method.message_count
+        except ChannelClosedByBroker as closed:
+            if is_on_lost_node(closed):
+                raise NodeDown(f"{queue} {ON_ONE_NODE}") from closed
+            messages, channel = None, connection.channel()
+        yield queue, messages
 
 
 def is_on_lost_node(closed: ChannelClosedByBroker) -> bool:
@@ -105,12 +109,14 @@ def is_on_lost_node(closed: ChannelClosedByBroker) -> bool:
 def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:
     connection = pika.BlockingConnection(parameters(amqp_url, "declare"))
     try:
-        channel = connection.channel()
-        for plan in queues:
-            if may_declare(user_of(amqp_url)):
+        if may_declare(user_of(amqp_url)):
+            channel = connection.channel()
+            for plan in queues:
                 declare_on(channel, plan)
-            elif _waiting(connection, plan.name) is None:
-                raise CannotStart(f"{plan.name} is missing: {IMPORT}")
+            return
+        for queue, messages in _waiting(connection, [plan.name for plan in queues]):
+            if messages is None:
+                raise CannotStart(f"{queue} is missing: {IMPORT}")
     finally:
         connection.close()
 
