@@ -244,7 +244,7 @@ def test_a_dry_run_takes_the_names_of_folders_that_are_taken(world: Folders) -> 
 
 
 def test_submissions_follow_their_template_into_another_folder(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Moves", folder_name=OUTSIDE)
+    template = suite.copy_of_template(agreement_pdf(), name="Moves", folder_name=OUTSIDE)
     key = new_key(suite, "read", "send", folders=[INSIDE])["api_key"]
     seller, buyer = send(suite, template["id"], order="random", send_email=False)
     one = f"/submissions/{seller['submission_id']}"
@@ -275,7 +275,7 @@ def test_submissions_follow_their_template_into_another_folder(suite: RunningSui
 def test_an_agent_with_such_a_key_finds_and_prepares_what_is_in_the_folders(suite: RunningSuite) -> None:
     name = uuid.uuid4().hex
     inside, outside = (
-        suite.template(agreement_pdf(), name=name, folder_name=folder)["id"] for folder in FOLDERS.values()
+        suite.copy_of_template(agreement_pdf(), name=name, folder_name=folder)["id"] for folder in FOLDERS.values()
     )
     seller, _ = send(suite, outside, order="random", send_email=False)
     people = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
