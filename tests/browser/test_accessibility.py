@@ -15,7 +15,7 @@ from contracts.languages.choosing import languages
 from services.notifications.sending import inline_pictures
 from tests.browser.conftest import DESKTOP, OpenPage, Watch
 from tests.browser.tour import Tour, tour_of
-from tests.support.judges.pages.accessibility import WCAG, axe, looks, looks_of
+from tests.support.judges.pages.accessibility import WCAG, axe, looks, looks_of, looks_with_room
 from tests.support.servers.logos import logo
 from tests.support.services.suite import RunningSuite, wait_until
 from tests.unit.notifications.test_languages import every_mail
@@ -51,13 +51,6 @@ more room there."""
 
 OBSCURED = "partially obscured"
 """What more words have pushed under the bar at the foot of the form is brought into sight by scrolling: its size is enough."""
-
-SPACED = """(is) => {
-    const own = new CSSStyleSheet();
-    own.replaceSync("* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important } p { margin-block-end: 2em !important }");
-    document.adoptedStyleSheets = is ? [own] : [];
-}"""
-"""The room that a reader may ask for (WCAG 1.4.12)."""
 
 LOST = ("cut", "out of its button", "wider than the window")
 """What must not become of words with more room; that they are broken where a line ends is no loss."""
@@ -131,11 +124,10 @@ def test_the_main_way_in_every_language(tour: Tour, open_page: OpenPage, watch: 
             rules = OF_WORDS if tag in SHORT_WORDS else [rule for rule in OF_WORDS if rule != "target-size"]
             judged = axe(page, *rules) if size == NARROW else []
             against = [fault for fault in judged if not all(OBSCURED in it for it in fault.split(" | "))]
-            faults += [f"{tag}, {state}, {size['width']}: {fault}" for fault in looks(page) + against]
-            page.evaluate(SPACED, arg=True)
-            lost = [fault for fault in looks(page) if fault.startswith(LOST)]
+            plain, spaced = looks_with_room(page)
+            faults += [f"{tag}, {state}, {size['width']}: {fault}" for fault in plain + against]
+            lost = [fault for fault in spaced if fault.startswith(LOST)]
             faults += [f"{tag}, {state}, {size['width']}, spaced: {fault}" for fault in lost]
-            page.evaluate(SPACED, arg=False)
     assert not faults, "\n".join(faults)
 
 
@@ -237,6 +229,12 @@ def test_the_judges_see_what_is_wrong(open_page: OpenPage) -> None:
         assert any(each.startswith(fault) for each in [*axe(page), *looks(page)]), fault
     page.evaluate("() => { document.body.innerHTML = `<main><h1 style='margin: 9px'>A</h1></main>`; }")
     assert [*axe(page), *looks(page)] == []
+    page.evaluate(
+        "(html) => { document.body.innerHTML = html; }",
+        "<main><h1>A</h1><p style='margin: 9px; width: 100px; overflow: hidden; white-space: nowrap; font: 16px monospace'>ten letter</p></main>",
+    )
+    (plain, spaced) = looks_with_room(page)
+    assert [fault.partition(":")[0] for fault in spaced if fault not in plain] == ["cut"]
     fitting, wide = (f"<p style='margin: 9px; width: {width}px'>wide</p>" for width in (200, 400))
     (nothing, something) = looks_of(page, [fitting, wide])
     assert (nothing, something[0].startswith("wider than the window")) == ([], True)

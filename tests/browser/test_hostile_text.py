@@ -44,6 +44,7 @@ def test_names_stay_text(suite: RunningSuite, open_page: OpenPage, attack: str) 
         "Second",
         submitter_0={"name": f"N {attack}"[:100]},
         message={"subject": attack, "body": f"{attack} {MARKDOWN}"},
+        send_email=True,
     )
     page = open_page(f"/s/{first['slug']}")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Template {attack}")

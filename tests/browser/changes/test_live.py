@@ -13,7 +13,7 @@ from playwright.sync_api import Error, Locator, Page, ViewportSize, expect
 from contracts.runtime.clock import now
 from contracts.types import iso
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch, eventually
-from tests.browser.forms import field, has_seen_it, invite, template
+from tests.browser.forms import field, has_seen_it, invite, same_template, template
 from tests.browser.signer import Signer
 from tests.support.services.suite import RunningSuite, wait_until
 
@@ -60,7 +60,7 @@ def two_parties(suite: RunningSuite) -> list[dict[str, Any]]:
         field("Sign", "signature", role="First", line=2, height=0.06),
         field("Other", role="Second", line=5),
     ]
-    return invite(suite, template(suite, *fields), "First", "Second", order="random")
+    return invite(suite, same_template(suite, *fields), "First", "Second", order="random")
 
 
 def end(suite: RunningSuite, first: dict[str, Any], second: dict[str, Any], how: str) -> None:

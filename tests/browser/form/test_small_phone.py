@@ -40,7 +40,7 @@ def test_a_long_word_widens_no_page(suite: RunningSuite, open_page: OpenPage) ->
     made = template(suite, field("Name", title=WORD), name=f"Contract of the {WORD}")
     suite.api("PUT", f"/templates/{made}", {"shared_link": True})
     person = {"name": f"Anna {WORD}", "email": f"a.captain.with.an.address.of.some.length@{WORD[:-1]}n.example.com"}
-    (row,) = invite(suite, made, submitter_0=person)
+    (row,) = invite(suite, made, submitter_0=person, send_email=True)
     page = open_page(f"/s/{row['slug']}", SMALL)
     signer = Signer(page)
     assert complaints(page, WIDER) == []

@@ -38,7 +38,7 @@ def mails(suite: RunningSuite) -> Iterator[Database]:
 
 def given_up(suite: RunningSuite, mails: Database) -> int:
     """A mail that has been sent, as if its server had refused it."""
-    (submitter,) = invite(suite, template(suite, field("Name")))
+    (submitter,) = invite(suite, template(suite, field("Name")), send_email=True)
     mine = sa.select(MailRow).where(MailRow.submission_id == submitter["submission_id"], MailRow.state == "done")
     row: Any = wait_until(lambda: mails.read(lambda session: session.scalar(mine)), what="the invitation is sent")
     refused = {"state": "parked", "attempts": 9, "last_error": "550 no such mailbox: bob@mail.example"}

@@ -234,7 +234,7 @@ def test_a_finished_document_can_be_read_in_the_browser(suite: RunningSuite, ope
 
 
 def test_the_local_mail_page_leads_to_the_form(suite: RunningSuite, open_page: OpenPage) -> None:
-    path = one_signer(suite, field("A"), name="Mailed agreement")
+    path = one_signer(suite, field("A"), name="Mailed agreement", send_email=True)
     page = open_page("/")
     page.get_by_role("link", name="Local mails").click()
     mail = page.get_by_role("link", name="Mailed agreement")

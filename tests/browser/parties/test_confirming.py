@@ -15,7 +15,7 @@ from deploy.providers.csc import Provider
 from deploy.providers.faults import Fault
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch, complaints, eventually
 from tests.browser.form.test_small_phone import SMALL, WIDER
-from tests.browser.forms import field, invite, template
+from tests.browser.forms import field, invite, same_template
 from tests.browser.signer import Signer
 from tests.support.material.outcomes import completed
 from tests.support.servers.providers.csc_provider import running
@@ -62,7 +62,7 @@ def sign_with(suite: RunningSuite, provider: Provider, folder: Path, watch: Watc
 
 def party(suite: RunningSuite, *fields: dict[str, Any], name: str = "Consulting agreement") -> dict[str, Any]:
     """One signer of a document with these fields, who signs with a certificate of their own."""
-    made = template(suite, *(fields or [field("Name")]), name=name)
+    made = same_template(suite, *(fields or [field("Name")]), name=name)
     (submitter,) = invite(suite, made, certsign={"enabled": True})
     return submitter
 

@@ -39,7 +39,7 @@ def mailed(suite: RunningSuite, parties: list[dict[str, Any]]) -> list[int]:
 
 
 def test_a_toggle_decides_what_the_next_submission_mails(suite: RunningSuite, as_it_was: None) -> None:
-    template = suite.template(agreement_pdf(), name="Lease under settings")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease under settings")
     before = begun(suite, template)
     archive, name = f"archive-{uuid.uuid4().hex[:12]}@example.com", f"Acme {uuid.uuid4().hex[:8]}"
     changed = {"documents_copy_email_enabled": False, "bcc_emails": archive, "name": name}
@@ -57,7 +57,7 @@ def test_a_toggle_decides_what_the_next_submission_mails(suite: RunningSuite, as
 
 def test_a_local_expire_at_is_of_the_account_s_zone(suite: RunningSuite, as_it_was: None) -> None:
     suite.api("PUT", "/account", {"time_zone": "America/New_York"})
-    template = suite.template(agreement_pdf(), name="Lease of New York")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease of New York")
     people = [{"role": "Seller", "email": "seller@example.com"}]
     local, wanted = "2036-07-01 10:00:00", "2036-07-01T14:00:00.000Z"
 

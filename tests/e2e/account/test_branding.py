@@ -224,4 +224,4 @@ def test_what_is_no_logo_is_refused_by_name(
 
 @pytest.fixture
 def template_of_sqlite(sqlite_suite: RunningSuite) -> int:
-    return int(sqlite_suite.template(agreement_pdf(), name="Agreement")["id"])
+    return int(sqlite_suite.copy_of_template(agreement_pdf(), name="Agreement")["id"])

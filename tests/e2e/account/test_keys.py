@@ -9,7 +9,7 @@ from tests.support.services.suite import RunningSuite, wait_until
 
 
 def test_a_key_that_reads_is_given_nothing_to_sign_with(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Read by a key")
+    template = suite.copy_of_template(agreement_pdf(), name="Read by a key")
     seller, _ = send(suite, template["id"], order="random", send_email=False)
     submission = f"/submissions/{seller['submission_id']}"
     reads, both = new_key(suite, "read"), new_key(suite, "read", "send")
@@ -36,7 +36,7 @@ def test_a_key_that_reads_is_given_nothing_to_sign_with(suite: RunningSuite) -> 
 
 
 def test_one_key_sends_and_another_reads_what_came_of_it(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Sent by a key")
+    template = suite.copy_of_template(agreement_pdf(), name="Sent by a key")
     sends, reads, other = new_key(suite, "send"), new_key(suite, "read"), new_key(suite, "webhooks", "templates")
     people = [{"role": role, "email": f"{role.lower()}@example.com"} for role in ("Seller", "Buyer")]
     body = {"template_id": template["id"], "submitters": people, "send_email": False, "order": "random"}

@@ -15,7 +15,7 @@ def test_everything_about_one_person_and_nothing_about_another(sqlite_suite: Run
     suite = sqlite_suite
     mark = uuid.uuid4().hex[:12]
     ann, bo = f"Ann.{mark}@example.com", f"bo.{mark}@example.com"
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
 
     def submitted(seller: str, buyer: str, **more: Any) -> list[dict[str, Any]]:
         people = [{"role": "Seller", "email": seller, "name": "S"}, {"role": "Buyer", "email": buyer, "name": "B"}]
@@ -77,7 +77,7 @@ def test_what_was_not_sent_is_told_and_dropped(sqlite_suite: RunningSuite) -> No
     """Rows of a batch that are not made yet, and what an agent has prepared: neither is sent afterwards."""
     suite = sqlite_suite
     ann = f"ann.{uuid.uuid4().hex[:12]}@example.com"
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
     settings = {"template_id": template, "rate": 1, "send_email": False}
     rows = f"external_id,Seller.email\n1,first@example.com\n2,other@example.com\n3,{ann.upper()}\n"
     parts = {"settings": (None, json.dumps(settings)), "rows": ("rows.csv", rows.encode())}

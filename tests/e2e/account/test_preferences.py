@@ -25,7 +25,7 @@ def done(suite: RunningSuite, template_id: int, **wish: Any) -> tuple[dict[str, 
 
 
 def test_the_template_keeps_them_and_the_account_is_the_ceiling(suite: RunningSuite) -> None:
-    template_id = int(suite.template(agreement_pdf(), name="Agreement")["id"])
+    template_id = int(suite.copy_of_template(agreement_pdf(), name="Agreement")["id"])
     wish = {
         "documents_copy_email_enabled": False,
         "completed_notification_email_enabled": "false",
@@ -51,7 +51,7 @@ def test_the_template_keeps_them_and_the_account_is_the_ceiling(suite: RunningSu
 
 
 def test_who_may_not_change_the_template_does_not(suite: RunningSuite) -> None:
-    template_id = int(suite.template(agreement_pdf(), name="Agreement")["id"])
+    template_id = int(suite.copy_of_template(agreement_pdf(), name="Agreement")["id"])
     editor = suite.api("POST", "/users", {"email": f"{uuid.uuid4().hex}@example.com", "role": "editor"}, status=201)
     people = [{"role": "Seller", "email": "s@example.com"}, {"role": "Buyer", "email": "b@example.com"}]
     body = {"template_id": template_id, "submitters": people, "send_email": False}

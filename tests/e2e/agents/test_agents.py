@@ -97,7 +97,7 @@ def number_of(page: requests.Response) -> int:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_each_published_client_reads_and_prepares(suite: RunningSuite, client: str) -> None:
-    template = suite.template(agreement_pdf(), name=f"Read by {client}")
+    template = suite.copy_of_template(agreement_pdf(), name=f"Read by {client}")
     with CLIENTS[client](suite.base_url, new_key(suite, "read")["api_key"]) as agent:
         assert agent.version == ("2025-11-25" if "handshake" in client else "2026-07-28")
         tools = agent.tools()
@@ -135,7 +135,7 @@ def test_each_published_client_reads_and_prepares(suite: RunningSuite, client: s
 
 
 def test_a_person_confirms_what_was_prepared_and_the_trail_names_both(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Confirmed by a person")
+    template = suite.copy_of_template(agreement_pdf(), name="Confirmed by a person")
     key, person = new_key(suite, "read", "templates"), new_key(suite, "send")
     people = parties()
     message = {"subject": "Your agreement", "body": "Please sign here: {{submitter.link}}"}
@@ -221,7 +221,7 @@ def test_a_person_confirms_what_was_prepared_and_the_trail_names_both(suite: Run
 
 
 def test_an_agent_that_may_send_sends_once_and_reminds_and_signs_for_nobody(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Sent by an agent")
+    template = suite.copy_of_template(agreement_pdf(), name="Sent by an agent")
     key = new_key(suite, "read", "agent:send")
     people = parties()
     with python_agent(suite.base_url, key["api_key"], mode="legacy", name="  odd\nname\u202e " + "n" * 100) as agent:
@@ -267,7 +267,7 @@ def test_an_agent_that_may_send_sends_once_and_reminds_and_signs_for_nobody(suit
 
 
 def test_what_has_changed_meanwhile_is_not_sent(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Changed meanwhile")
+    template = suite.copy_of_template(agreement_pdf(), name="Changed meanwhile")
     sends, person = new_key(suite, "read", "agent:send"), new_key(suite, "send")
     asks = new_key(suite, "read")
     with (
@@ -293,7 +293,7 @@ def test_a_key_that_was_narrowed_has_left_nothing_behind_to_be_confirmed(suite: 
     """Its folders or scopes were taken away, or the template was moved out of them: the page says so when it is opened, and when
     it was open already. It can still be refused."""
     me, person = suite.api("GET", "/user")["id"], new_key(suite, "send")["api_key"]
-    template = suite.template(agreement_pdf(), name="Out of reach", folder_name="Agents / Mine")
+    template = suite.copy_of_template(agreement_pdf(), name="Out of reach", folder_name="Agents / Mine")
     ways: list[tuple[list[str] | None, Callable[[str], Any]]] = [
         (None, lambda key: suite.api("PUT", f"/users/{me}/keys/{key}", {"folders": ["HR"]})),
         (None, lambda key: suite.api("PUT", f"/users/{me}/keys/{key}", {"scopes": ["send"]})),
@@ -315,7 +315,7 @@ def test_a_key_that_was_narrowed_has_left_nothing_behind_to_be_confirmed(suite: 
 def test_who_is_killed_has_sent_it_once(suite: RunningSuite) -> None:
     """On the parts of the suite itself: what the gateway's process does, up to where it dies."""
     environment = suite.environment(suite.programs["gateway"])
-    template = suite.template(agreement_pdf(), name="Killed while it was sent")
+    template = suite.copy_of_template(agreement_pdf(), name="Killed while it was sent")
     database, ring = Database(environment["GATEWAY_DATABASE_URL"]), KeyRing(environment["KEY_ENCRYPTION_SECRET"])
     bus = RpcClient(environment["AMQP_URL"], name="test")
     killed = iter([True])

@@ -66,7 +66,7 @@ def numbers(series: dict[str, Any]) -> list[float]:
 
 def test_each_query_of_the_dashboard_has_an_answer(sqlite_suite: RunningSuite, prometheus: PrometheusServer) -> None:
     """Agreements are made until there is one: a histogram has a quantile only while something is observed."""
-    template = sqlite_suite.template(agreement_pdf(), name="Agreement")["id"]
+    template = sqlite_suite.copy_of_template(agreement_pdf(), name="Agreement")["id"]
     began = time.time()
 
     def answered() -> dict[str, Any]:

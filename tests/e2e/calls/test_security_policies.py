@@ -16,7 +16,7 @@ OF_THE_VIEWER = "MEDIUM_MAYBE object-src 'self'"
 
 
 def test_no_policy_of_any_page_has_a_weakness(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")
     parties: list[dict[str, Any]] = suite.api(
         "POST",
         "/submissions",

@@ -20,7 +20,7 @@ FLIPS = 1_000
 
 
 def completed(suite: RunningSuite, name: str = "Agreement") -> dict[str, Any]:
-    template = suite.template(agreement_pdf(), name=name)
+    template = suite.copy_of_template(agreement_pdf(), name=name)
     seller, buyer = send(suite, template["id"])
     sign(suite, seller["slug"], SELLER_VALUES)
     sign(suite, buyer["slug"], BUYER_VALUES)
@@ -223,7 +223,7 @@ def test_each_changed_byte_of_an_unpacked_member_is_found(told: Told, tmp_path: 
 
 
 def test_there_is_none_before_the_sealing(told: Told) -> None:
-    template = told.suite.template(agreement_pdf(), name="Unsigned")
+    template = told.suite.copy_of_template(agreement_pdf(), name="Unsigned")
     seller, _ = send(told.suite, template["id"])
     refused = told.suite.call("GET", f"/submissions/{seller['submission_id']}/evidence")
     assert refused.status_code == 422

@@ -30,7 +30,7 @@ def suite(equipped: Equipped) -> RunningSuite:
 
 
 def signed_by_both(suite: RunningSuite) -> list[dict[str, Any]]:
-    template = suite.template(agreement_pdf(), name="Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")
     seller, buyer = send(suite, template["id"], order="random", send_email=False)
     sign(suite, seller["slug"], SELLER_VALUES)
     sign(suite, buyer["slug"], BUYER_VALUES)

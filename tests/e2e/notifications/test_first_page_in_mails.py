@@ -61,7 +61,7 @@ def send(suite: RunningSuite, template: dict[str, Any], **more: Any) -> list[dic
 
 
 def test_both_parties_and_a_reminder_show_the_page_as_it_was_sent(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Lease")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease")
     drawn(suite, lambda: send(suite, template)[0])
     try:
         suite.api("PUT", "/account", {"reminders": {"first": "one_hour", "second": None, "third": None}})
@@ -81,7 +81,7 @@ def test_both_parties_and_a_reminder_show_the_page_as_it_was_sent(suite: Running
 
 
 def test_it_is_of_the_document_of_this_submission(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Lease")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease")
     one_off = {
         "name": "Offer",
         "html": "<h1 style='font-size: 90pt'>OFFER</h1><p><text-field name='Name' role='Seller' "
@@ -98,7 +98,7 @@ def test_it_is_of_the_document_of_this_submission(suite: RunningSuite) -> None:
 
 
 def test_who_is_asked_for_a_code_gets_no_picture_and_an_account_can_do_without(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Lease")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease")
     drawn(suite, lambda: send(suite, template)[0])
     guarded = [{**one, "require_email_2fa": one["role"] == "Seller"} for one in people()]
     body = {"template_id": template["id"], "submitters": guarded, "order": "random"}

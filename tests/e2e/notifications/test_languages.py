@@ -11,7 +11,7 @@ from tests.support.services.suite import RunningSuite, wait_until
 
 
 def test_the_language_of_a_party_is_kept_and_spoken(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Lease of languages")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease of languages")
     people = [
         {"role": "Seller", "email": "lang.seller@example.com", "lang": "qps"},
         {"role": "Buyer", "email": "lang.buyer@example.com"},
@@ -32,7 +32,7 @@ def test_the_language_of_a_party_is_kept_and_spoken(suite: RunningSuite) -> None
 
 @pytest.mark.parametrize("lang", ["xx", "English", "de_", "../de", 7])
 def test_a_language_that_nobody_knows_is_refused_with_its_field(suite: RunningSuite, lang: object) -> None:
-    template = suite.template(agreement_pdf(), name="Lease of languages")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease of languages")
     person = {"role": "Seller", "email": "s@example.com", "lang": lang}
     for body, field in (
         ({"submitters": [person]}, "submitters[0].lang"),

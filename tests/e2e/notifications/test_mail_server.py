@@ -32,7 +32,7 @@ def suite(equipped: Equipped) -> RunningSuite:
 
 @pytest.fixture(scope="module")
 def template(suite: RunningSuite) -> dict[str, Any]:
-    made: dict[str, Any] = suite.template(agreement_pdf(), name="Lease, Zoë")
+    made: dict[str, Any] = suite.copy_of_template(agreement_pdf(), name="Lease, Zoë")
     return made
 
 

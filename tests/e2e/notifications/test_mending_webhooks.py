@@ -29,7 +29,7 @@ def deliveries(suite: RunningSuite, webhook: int) -> list[dict[str, Any]]:
 def test_what_waits_is_delivered_once_the_receiver_is_mended(sqlite_suite: RunningSuite) -> None:
     """By a new address, and by sending the one again."""
     suite, mended = sqlite_suite, Mended()
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
     with Receiver(mended) as receiver:
         hook = suite.api("POST", "/webhooks", {"url": receiver.url, "events": ["submission.created"]}, status=201)
         path = f"/webhooks/{hook['id']}"
@@ -81,7 +81,7 @@ def test_what_waits_is_delivered_once_the_receiver_is_mended(sqlite_suite: Runni
 
 def test_a_receiver_that_came_later_is_told_of_a_span_of_time(sqlite_suite: RunningSuite) -> None:
     suite = sqlite_suite
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
     begun = datetime.now(UTC).isoformat()
     made = [send(suite, template, send_email=False)[0]["submission_id"] for _ in range(3)]
     cursor = {"limit": 100, "after": int(datetime.fromisoformat(begun).timestamp()) - 1}
@@ -116,7 +116,7 @@ def test_a_receiver_that_came_later_is_told_of_a_span_of_time(sqlite_suite: Runn
 
 def test_a_secret_is_replaced_while_the_old_one_is_in_use(sqlite_suite: RunningSuite) -> None:
     suite = sqlite_suite
-    party, _ = send(suite, suite.template(agreement_pdf())["id"], send_email=False)
+    party, _ = send(suite, suite.copy_of_template(agreement_pdf())["id"], send_email=False)
     suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
     wait_until(lambda: suite.api("GET", "/events/form/form.completed")["data"], what="a completion to test with")
     with Receiver() as receiver:

@@ -27,7 +27,7 @@ def make_due(suite: RunningSuite, submitter_id: int) -> int:
 
 
 def test_who_has_not_signed_is_reminded_once(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")
     for wrong, field in (
         ({"first": "two_days", "second": "one_hour"}, "reminders.second"),
         ({"first": "two_days", "third": "two_days"}, "reminders.third"),

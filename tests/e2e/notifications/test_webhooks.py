@@ -30,7 +30,7 @@ def test_a_webhook_s_life(suite: RunningSuite) -> None:
             wait_until(lambda: len(receiver.requests) > known, what="the test event")
             return receiver.requests[-1]
 
-        for submitter in send(suite, suite.template(agreement_pdf())["id"], send_email=False):
+        for submitter in send(suite, suite.copy_of_template(agreement_pdf())["id"], send_email=False):
             suite.api("PUT", f"/submitters/{submitter['id']}", {"completed": True})
         body = {"url": receiver.url, "events": ["template.archived"], "secret": {"X-Hook": "first"}}
         webhook = suite.api("POST", "/webhooks", body, status=201)["id"]
@@ -185,7 +185,7 @@ def test_a_receiver_without_a_key_downloads_what_events_link_to(suite: RunningSu
             "file_link_minutes": 10,
             "updated_at": suite.api("GET", path)["updated_at"],
         }
-        template = suite.template(agreement_pdf())["id"]
+        template = suite.copy_of_template(agreement_pdf())["id"]
         begun = suite.api("GET", "/events", params={"limit": 1})["end"]
 
         def told_last() -> tuple[Received, dict[str, Any]]:
@@ -241,7 +241,7 @@ def seconds(events: list[dict[str, Any]]) -> set[str]:
 
 @ON_BOTH_DATABASES
 def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
     since = str(int(time.time()) - 1)
     submitters = send(suite, template, send_email=False)
     submission = submitters[0]["submission_id"]
@@ -287,7 +287,7 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
 @ON_POSTGRESQL
 def test_an_invitation_that_is_sent_again_has_its_own_reply_address(suite: RunningSuite) -> None:
     address = f"{uuid.uuid4().hex}@example.com"
-    seller, _ = send(suite, suite.template(agreement_pdf())["id"], send_email=False)
+    seller, _ = send(suite, suite.copy_of_template(agreement_pdf())["id"], send_email=False)
     changes = {"email": address, "reply_to": "sales@example.com", "send_email": True}
     suite.api("PUT", f"/submitters/{seller['id']}", changes)
     (mail,) = wait_until(lambda: mails_to(suite, address), what="the invitation")

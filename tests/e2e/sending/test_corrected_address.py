@@ -21,7 +21,7 @@ GONE = {
 @pytest.fixture
 def parties(suite: RunningSuite) -> tuple[str, str, list[dict[str, Any]]]:
     """The addresses of Mallory, written to by mistake, and of Bob, who was meant; the submitters."""
-    template = suite.template(agreement_pdf(), name="Confidential Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Confidential Agreement")
     mark = uuid.uuid4().hex[:8]
     mallory, bob = f"mallory.{mark}@example.com", f"bob.{mark}@example.com"
     people = [
@@ -132,7 +132,7 @@ def test_this_is_not_me(suite: RunningSuite, parties: tuple[str, str, list[dict[
 
 
 def test_an_address_that_is_only_written_otherwise_keeps_its_link(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf())
+    template = suite.copy_of_template(agreement_pdf())
     seller, _ = send(suite, template["id"], send_email=False)
     suite.api("PUT", f"/submitters/{seller['id']}", {"phone": "+44 20 7946 0958"})
     same = {"email": "SELLER@example.com", "phone": "+442079460958", "name": "Sam S."}

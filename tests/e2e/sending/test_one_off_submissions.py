@@ -228,7 +228,7 @@ def test_what_is_refused_names_the_key_and_changes_nothing(suite: RunningSuite) 
     refused("/submissions/pdf", {"documents": [good], "submitters": stranger}, "submitters[0].role")
     refused("/submissions/html", {"html": "<p>nothing to fill in</p>"}, "documents")
     refused("/submissions/html", {"html": "<p>x</p>", "size": "A9"}, "size")
-    archived = suite.template(agreement_pdf())["id"]
+    archived = suite.copy_of_template(agreement_pdf())["id"]
     suite.api("DELETE", f"/templates/{archived}")
     refused("/submissions/pdf", {"documents": [good], "template_ids": [archived]}, "template_ids[0]")
     signed = completed_pdf(suite)

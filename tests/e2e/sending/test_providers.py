@@ -64,7 +64,7 @@ def told_once(suite: RunningSuite, kind: str, submission: dict[str, Any]) -> lis
 
 
 def test_the_provider_signs_refuses_and_is_waited_for_no_longer(suite: RunningSuite, provider: Provider) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")["id"]
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")["id"]
     subject = suite.api("GET", "/account")["certsign"]["subject"]
     tested = suite.api("POST", "/account/certsign/test")
     assert (tested["ok"], tested["problem"], tested["subject"]) == (True, None, subject)
@@ -143,7 +143,7 @@ def stamped(suite: RunningSuite, submission_id: int) -> dict[str, Any]:
 
 
 def test_stamps_are_bought_once_and_put_on_whenever_they_can_be_had(suite: RunningSuite, issuer: StampIssuer) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")["id"]
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")["id"]
     people = [{"role": role, "email": "s@example.com"} for role in ("Seller", "Buyer")]
     for wish, where in (
         ({"code_document": "99"}, "dutystamp.code_document"),

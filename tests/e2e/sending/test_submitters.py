@@ -186,7 +186,8 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
     mark = uuid.uuid4().hex[:10]
     names = [f"100%_{mark}", f"100x {mark}", f"a_b {mark}", f"aXb {mark}", f"ŁUKASZ {mark}"]
     suite.api("PUT", f"/templates/{template['id']}", {"folder_name": f"Folder {mark}"})
-    send(suite, suite.template(agreement_pdf())["id"], send_email=False)  # of another template, which is never found
+    other = suite.copy_of_template(agreement_pdf())["id"]  # which is never found
+    send(suite, other, send_email=False)
     made: list[dict[str, Any]] = []
     for name in names:
         own = {"external_id": f"{mark} {len(made)}", "phone": "+14155550199"}

@@ -93,7 +93,7 @@ def submitter(suite: RunningSuite, one: dict[str, Any]) -> dict[str, Any]:
 def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
     suite: RunningSuite, provider: Provider
 ) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")["id"]
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")["id"]
     seller, buyer = send(suite, template, certsign={"enabled": True}, send_email=False)
     assert form(suite, seller["slug"])["confirm_with"] == "127.0.0.1"
     assert submitter(suite, seller)["identity_status"] is None
@@ -157,7 +157,7 @@ def test_two_signers_sign_one_after_the_other_and_others_find_both_valid(
 def test_what_cannot_be_signed_so_is_refused_and_what_was_begun_can_be_given_up(
     suite: RunningSuite, provider: Provider
 ) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")["id"]
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")["id"]
     people = [{"role": role, "email": "s@example.com"} for role in ("Seller", "Buyer")]
     wish = {"template_id": template, "certsign": {"enabled": True}, "send_email": False}
     refused = suite.api("POST", "/submissions", {**wish, "submitters": people, "order": "random"}, status=422)

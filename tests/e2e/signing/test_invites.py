@@ -9,7 +9,7 @@ from tests.support.services.suite import RunningSuite, wait_until
 
 
 def test_the_seller_names_the_buyer(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")
     address = f"named.{uuid.uuid4().hex[:8]}@example.com"
     people = [{"role": "Seller", "email": "seller@example.com"}, {"role": "Buyer", "invite_by": "Seller"}]
     body = {"template_id": template["id"], "submitters": people, "message": {"body": "Sign: {{submitter.link}}"}}
@@ -39,7 +39,7 @@ def test_the_seller_names_the_buyer(suite: RunningSuite) -> None:
 
 
 def test_one_person_signs_for_both_roles(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Agreement")
+    template = suite.copy_of_template(agreement_pdf(), name="Agreement")
     person = {"roles": ["Seller", "Buyer"], "email": "both@example.com", "values": {"Company": "Both & Co"}}
     (both,) = suite.api(
         "POST", "/submissions", {"template_id": template["id"], "submitters": [person], "send_email": False}

@@ -156,7 +156,7 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
     assert [each["role"] for each in by_place] == ROLES
     phone_only = {"template_id": template["id"], "submitters": [{"phone": "+14155550123"}]}
     assert suite.api("POST", "/submissions", phone_only)[0]["email"] is None
-    archived = suite.template(agreement_pdf())
+    archived = suite.copy_of_template(agreement_pdf())
     suite.api("DELETE", f"/templates/{archived['id']}")
     body = {"template_id": archived["id"], "submitters": [{"email": "a@example.com"}]}
     assert suite.api("POST", "/submissions", body, status=422)["details"][0]["field"] == "template_id"
@@ -165,7 +165,7 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
 
 @ON_POSTGRESQL
 def test_a_template_that_changes_or_goes_leaves_signing_alone(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Before")
+    template = suite.copy_of_template(agreement_pdf(), name="Before")
     seller, buyer = send(suite, template["id"], order="random", send_email=False)
     suite.api("PUT", f"/templates/{template['id']}", {"name": "After", "fields": [], "roles": ["Nobody"]})
     suite.api("DELETE", f"/templates/{template['id']}", params={"permanently": "true"})

@@ -22,7 +22,7 @@ def last_mail(suite: RunningSuite, address: str, subject: str) -> str:
 
 
 def test_everybody_is_said_to_have_done_what_they_did(suite: RunningSuite) -> None:
-    made = suite.template(agreement_pdf(), name="Lease")
+    made = suite.copy_of_template(agreement_pdf(), name="Lease")
     mark = uuid.uuid4().hex[:8]
     people: list[dict[str, Any]] = [
         {"acts_as": "approver", "name": "Bea Boss", "email": f"boss-{mark}@example.com"},
@@ -76,7 +76,7 @@ def test_everybody_is_said_to_have_done_what_they_did(suite: RunningSuite) -> No
 
 
 def test_what_does_not_fit_is_refused_with_the_place(suite: RunningSuite) -> None:
-    made = suite.template(agreement_pdf(), name="Lease")
+    made = suite.copy_of_template(agreement_pdf(), name="Lease")
     people = [{"role": "Seller", "acts_as": "viewer", "email": "a@example.com"}, {"email": "b@example.com"}]
     refused = suite.api("POST", "/submissions", {"template_id": made["id"], "submitters": people}, status=422)
     assert refused["details"][0]["field"] == "submitters[0].acts_as"

@@ -14,7 +14,7 @@ def kept(suite: RunningSuite, template_id: int) -> object:
 
 
 def test_who_is_asked_hands_over_and_the_new_person_signs(suite: RunningSuite) -> None:
-    template = suite.template(agreement_pdf(), name="Lease to hand over")
+    template = suite.copy_of_template(agreement_pdf(), name="Lease to hand over")
     allowed = suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"allow_to_delegate": True}})
     assert allowed["preferences"]["allow_to_delegate"] is True
     mark = uuid.uuid4().hex[:8]
@@ -60,7 +60,7 @@ def test_who_is_asked_hands_over_and_the_new_person_signs(suite: RunningSuite) -
 
 
 def test_it_is_sent_back_corrected_and_sent_again(suite: RunningSuite, tmp_path: Path) -> None:
-    template = suite.template(agreement_pdf(), name="Sale to correct")
+    template = suite.copy_of_template(agreement_pdf(), name="Sale to correct")
     suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"allow_to_return": False}})
     mark = uuid.uuid4().hex[:8]
     sam, bo = f"sam.{mark}@example.com", f"bo.{mark}@example.com"

@@ -1,8 +1,10 @@
 """The whole suite, running for real, as the end-to-end tests use it."""
 
 import base64
+import threading
 import time
 from collections.abc import Callable
+from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -15,6 +17,26 @@ from tests.support.services.forking import CopiedProcess
 from tests.support.services.migrated import migrated
 
 T = TypeVar("T")
+
+_callers = threading.local()
+_KEPT_FOR = 1.0
+"""Seconds for which a connection may have been idle: a gateway closes it after more, perhaps while the next call is under way."""
+
+
+def _caller() -> requests.Session:
+    """Return this thread's session, which keeps its connection between calls, and no cookie: to make one for each call, and to
+    take it, is a quarter of what a small call costs."""
+    now = time.monotonic()
+    session: requests.Session | None = getattr(_callers, "session", None)
+    if session is None or now - _callers.used > _KEPT_FOR:
+        if session is not None:
+            session.close()
+        session = _callers.session = requests.Session()
+        session.trust_env = False  # there is no proxy to this machine
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    _callers.used = now
+    return session
+
 
 FEW_CODES: dict[str, Any] = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
 """For suites that many tests share: codes by phone for all of them, but few to the country of one test's numbers."""
@@ -52,13 +74,13 @@ class RunningSuite(Suite):
         self, method: str, path: str, json: Any = None, *, key: str | None = None, timeout: float = 60, **more: Any
     ) -> requests.Response:
         headers = {"X-Auth-Token": key or self.api_key, **more.pop("headers", {})}
-        return requests.request(
+        return _caller().request(
             method, f"{self.base_url}/api{path}", json=json, headers=headers, timeout=timeout, **more
         )
 
     def page(self, method: str, path: str, json: Any = None, *, status: int = 200) -> Any:
         """A call of the signing page (no key)."""
-        answer = requests.request(method, f"{self.base_url}{path}", json=json, timeout=60)
+        answer = _caller().request(method, f"{self.base_url}{path}", json=json, timeout=60)
         assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
         return answer.json()
 
@@ -74,7 +96,8 @@ class RunningSuite(Suite):
         is shared, is cloned."""
         if pdf not in self._templates:
             self._templates[pdf] = self.template(pdf)["id"]
-        return self.api("POST", f"/templates/{self._templates[pdf]}/clone", more, key=key)
+        named = {"name": "agreement", **more}  # as that of ``template``
+        return self.api("POST", f"/templates/{self._templates[pdf]}/clone", named, key=key)
 
     def template(self, pdf: bytes, **more: Any) -> Any:
         document = {"name": "agreement", "file": base64.b64encode(pdf).decode(), **more.pop("document", {})}
@@ -86,14 +109,14 @@ def wait_until(
 ) -> T:
     """The first true result of ``condition``; AssertionError naming ``what`` when it stays false ``within`` seconds: so many that no
     slow machine is taken for a fault."""
-    deadline, pause = time.monotonic() + within, 0.03
+    deadline, pause = time.monotonic() + within, 0.05
     while True:
         result = condition()
         if result:
             return result
         assert time.monotonic() < deadline, f"{what} did not come true within {within:.0f} s"
         time.sleep(pause)
-        pause = min(0.25, 1.4 * pause)  # most ask by a call: asked often, they take the time from what is waited for
+        pause = min(0.4, 1.5 * pause)  # most ask by a call: asked often, they take the time from what is waited for
 
 
 def start_suite(

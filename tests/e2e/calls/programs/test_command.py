@@ -116,7 +116,7 @@ def test_what_is_forwarded_is_what_a_webhook_brings_none_lost_and_in_order(
     """Though the receiver is down for a while, and the listener is killed between what the receiver took and what it knows of
     that."""
     suite = sqlite_suite
-    template = suite.template(agreement_pdf())["id"]
+    template = suite.copy_of_template(agreement_pdf())["id"]
     kinds = [
         "form.viewed",
         "form.started",
@@ -276,7 +276,7 @@ def evidenced(shell: Shell, folder: Path, number: int) -> None:
 
 
 def test_a_template_is_sent_once_however_often_it_is_called(sqlite_suite: RunningSuite, shell: Shell) -> None:
-    template = sqlite_suite.template(agreement_pdf())["id"]
+    template = sqlite_suite.copy_of_template(agreement_pdf())["id"]
     people = ["--to", "sam@example.com", "--to", "bo@example.com"]
     calls = [f"send {template} --no-email --json --idempotency-key {uuid.uuid4()}".split(), people]
     made = [json.loads(shell.run(*calls[0], *calls[1])) for _ in range(2)]

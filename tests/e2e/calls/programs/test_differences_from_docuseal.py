@@ -312,7 +312,7 @@ def _(suite: RunningSuite, said: str) -> None:
 @here("`form.completed` of the last party")
 def _(suite: RunningSuite, said: str) -> None:
     assert said == "with the sealed documents; `form.signed` is told at once, to who names it"
-    parties = send(suite, suite.template(agreement_pdf())["id"], send_email=False)
+    parties = send(suite, suite.copy_of_template(agreement_pdf())["id"], send_email=False)
     for party in parties:
         suite.api("PUT", f"/submitters/{party['id']}", {"completed": True})
     last = parties[-1]["id"]

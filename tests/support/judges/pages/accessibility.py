@@ -14,6 +14,7 @@ WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 ALL = (*WCAG, "best-practice")
 
 _RUN = """async ([rules, tags]) => {
+    if (!window.axe) return null;
     const runOnly = rules ? { type: "rule", values: rules } : { type: "tag", values: tags };
     const more = { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } };
     const found = await axe.run(document, { runOnly, rules: rules ? {} : more, resultTypes: ["violations"], elementRef: false,
@@ -76,9 +77,12 @@ _LOOK = r"""() => {
 
 def axe(page: Page, *rules: str, tags: tuple[str, ...] = ALL) -> list[str]:
     """Return what axe has against the page as it is now, by the rules with these tags, or by ``rules`` alone."""
-    if not page.evaluate("Boolean(window.axe)"):
+    asked = [list(rules) or None, list(tags)]
+    found: list[str] | None = page.evaluate(_RUN, asked)
+    if found is None:  # a page that it has not looked at yet
         page.evaluate(_AXE.read_text())
-    found: list[str] = page.evaluate(_RUN, [list(rules) or None, list(tags)])
+        found = page.evaluate(_RUN, asked)
+    assert found is not None
     return found
 
 
@@ -86,6 +90,25 @@ def looks(page: Page) -> list[str]:
     """Return the words of ours that are cut, broken, or at the edge of the window."""
     found: list[Any] = page.evaluate(_LOOK)
     return [str(each) for each in found]
+
+
+SPACED = "* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important } p { margin-block-end: 2em !important }"
+"""The room that a reader may ask for (WCAG 1.4.12)."""
+
+_LOOK_AND_SPACED = """(room) => {
+    const look = LOOK, plain = look(), own = new CSSStyleSheet();
+    own.replaceSync(room);
+    document.adoptedStyleSheets = [own];
+    const spaced = look();
+    document.adoptedStyleSheets = [];
+    return [plain, spaced];
+}""".replace("LOOK", _LOOK, 1)
+
+
+def looks_with_room(page: Page) -> tuple[list[str], list[str]]:
+    """Return what ``looks`` has against the page as it is, and against the page with the room that a reader may ask for."""
+    plain, spaced = page.evaluate(_LOOK_AND_SPACED, SPACED)
+    return plain, spaced
 
 
 _LOOK_AT_EACH = """async (documents) => {
