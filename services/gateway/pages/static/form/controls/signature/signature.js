@@ -162,6 +162,7 @@ class SignatureControl {
 
   #showMade() {
     this.way = "made";
+    this.styles?.stop();
     const again = button(t("signature.change"), () => {
       this.context.onInput(null);
       this.#showWay(this.ways[0]);

@@ -1,5 +1,5 @@
 // A typed name in the styles that there are, drawn by the server as it will be sealed.
-import { post } from "../../server/calls.js";
+import { post, TIMEOUT } from "../../server/calls.js";
 import { el } from "../../dom.js";
 import { t } from "../../texts.js";
 
@@ -10,6 +10,7 @@ export class Styles {
   #text = "";
   #shown = "";
   #timer = null;
+  #asked = null; // what is under way can be cancelled by this
 
   /** `chosen` from 1; `onChoose(style)`; `onDrawn(error)` when the pictures have come, or cannot be made. */
   constructor({ id, chosen, onChoose, onDrawn }) {
@@ -42,25 +43,37 @@ export class Styles {
     this.#text = text.trim();
     this.node.hidden = !this.#text;
     this.node.classList.toggle("styles--late", this.#shown !== this.#text);
-    clearTimeout(this.#timer);
+    this.#cancel();
     if (this.#text && this.#shown !== this.#text) this.#timer = setTimeout(() => this.#draw(this.#text), now ? 0 : PAUSE);
   }
 
   stop() {
-    clearTimeout(this.#timer);
+    this.#cancel();
     this.onDrawn = () => {};
   }
 
+  /** Nobody waits any more for what was typed before. */
+  #cancel() {
+    clearTimeout(this.#timer);
+    this.#asked?.abort();
+    this.#asked = null;
+  }
+
   async #draw(text) {
+    const asked = (this.#asked = new AbortController());
+    const timer = setTimeout(() => asked.abort(), TIMEOUT);
     let problem = null;
     try {
-      const { pictures } = await post("signature_styles", { text });
+      const { pictures } = await post("signature_styles", { text }, { signal: asked.signal });
+      if (this.#asked !== asked) return; // cancelled
+      this.#shown = text; // from here on the pictures are those of this text
       await Promise.all(this.pictures.map((picture, index) => set(picture, pictures[index])));
-      this.#shown = text;
     } catch (error) {
       problem = error;
+    } finally {
+      clearTimeout(timer);
     }
-    if (this.#text !== text) return; // somebody goes on typing: what comes next is under way
+    if (this.#asked !== asked) return;
     this.node.hidden = problem !== null; // it can be signed all the same, as it was chosen before
     this.node.classList.remove("styles--late");
     this.onDrawn(problem);
