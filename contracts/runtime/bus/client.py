@@ -75,9 +75,6 @@ QUIET_PATIENCE = 1.5
 
 _PING_EVERY_SECONDS = 1.0
 
-HINTS_APART = 0.05
-"""Seconds between hints about one table: whoever was told is still at what there was."""
-
 DURATION = Histogram("countersign_rpc_client_seconds", "Calls to services, as the caller sees them", ["call"])
 FAILED = Counter("countersign_rpc_client_failures_total", "Calls without an answer", ["call", "reason"])
 
@@ -92,8 +89,6 @@ class RpcClient:
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
         self._hints: set[tuple[str, str]] = set()
-        self._hinted_at: dict[tuple[str, str], float] = {}
-        self._hints_wait = False
         self._numbers = itertools.count()
         self._channel: Any = None
         self._sending: Any = None
@@ -211,23 +206,10 @@ class RpcClient:
     # From here on: the I/O thread.
 
     def _send_hints(self) -> None:
-        """One for each table, however many were asked for within HINTS_APART; without a connection, when it is there."""
-        if self._channel is None or self._broker.blocked:
-            return
-        moment = time.monotonic()
-        for hint in self._hints.copy():
-            if self._hinted_at.get(hint, 0.0) <= moment - HINTS_APART:
-                self._hints.discard(hint)
-                self._hinted_at[hint] = moment
-                service, table = hint
-                self._channel.basic_publish(HINT_EXCHANGE, service, table.encode())
-        if self._hints and not self._hints_wait:
-            self._hints_wait = True
-            self._broker.call_later(HINTS_APART, self._send_later_hints)
-
-    def _send_later_hints(self) -> None:
-        self._hints_wait = False
-        self._send_hints()
+        """One for each table, however many were asked for; without a connection, when it is there."""
+        while self._hints and self._channel is not None and not self._broker.blocked:
+            service, table = self._hints.pop()
+            self._channel.basic_publish(HINT_EXCHANGE, service, table.encode())
 
     def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
         if (call := self._pending.get(number)) is None:
