@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.due_work.background import NOBODY_WAITS, DueWork, Every
+from contracts.runtime.data.due_work.background import TURNS_APART, DueWork, Every
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.http.outbound import Outbound
 from services.notifications import commands
@@ -54,7 +54,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         # Connecting and sending are bounded one after the other.
         lease=timedelta(seconds=2 * settings.smtp_attempt_seconds + 2 * settings.smtp_timeout + 30),
         concurrency=settings.mail_concurrency,
-        apart=NOBODY_WAITS,
+        apart=TURNS_APART,
         on_park=commands.mark_failed,
     )
     outbound = Outbound.configured(settings)

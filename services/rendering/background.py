@@ -7,7 +7,7 @@ from functools import partial
 from contracts.evidence import statements as stated
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.due_work.background import NOBODY_WAITS, DueWork, Every
+from contracts.runtime.data.due_work.background import TURNS_APART, DueWork, Every
 from contracts.runtime.data.files.blobstore import BlobStore
 from services.rendering import commands, queries, results
 from services.rendering.jobs.sealing import certificates
@@ -80,7 +80,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             signing.attempt,
             schedule=domain.SCHEDULE,
             concurrency=children,
-            apart=NOBODY_WAITS,
+            apart=TURNS_APART,
         ),
         due_work(
             "sign receipts",

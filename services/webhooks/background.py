@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
-from contracts.runtime.data.due_work.background import NOBODY_WAITS, DueWork, Every, Loop
+from contracts.runtime.data.due_work.background import TURNS_APART, DueWork, Every, Loop
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.data.files.blobstore import BlobStore
 from contracts.runtime.monitoring import observe
@@ -41,7 +41,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
                 settings.webhook_concurrency_per_receiver,
                 failing=sa.select(Webhook.id, Webhook.failing_since).where(Webhook.failing_since.is_not(None)),
             ),
-            apart=NOBODY_WAITS,
+            apart=TURNS_APART,
             on_park=commands.record_exhaustion,
             on_claimed=prepare,
             on_written=lambda session, deliveries: commands.follow_up(session, deliveries, now()),

@@ -1,8 +1,9 @@
 """How far a provider is with a submission, told by rendering: its news may come late, twice or out of order.
 
 Whoever retries or waives changes the state here at once; what rendering tells counts by rendering's own clock alone
-(``told_at``), which may go ahead of ours or behind it. A clock may be put back, too: what is over for good (signed, stamped)
-counts whenever it was told, or the news of it would be older than what was told before, and nobody would hear of it.
+(``told_at``), which may go ahead of ours or behind it. Rendering tells each as later than the one before, also when its clock
+was put back, unless its database was restored: what is over for good (signed, stamped) therefore counts whenever it was told,
+or nobody would hear of it.
 """
 
 from collections.abc import Mapping

@@ -8,6 +8,7 @@ import pytest
 from tests.load import targets
 
 LOAD = Path(targets.__file__).parent
+SCALE = LOAD.parent.parent / "docs" / "scale.md"
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,17 @@ def test_each_target_is_one_that_some_benchmark_measures() -> None:
     named = {*re.findall(r"""judged\(['"]([^'"]+)['"]""", text), *re.findall(r'rows\.append\(\("(\w+)", ', text)}
     named |= {"find tags", "remove tags", "get", "list", "post", "seal", "seal 500", "pyhanko"}
     assert named == set(targets.TARGETS)
+
+
+def test_the_page_of_scale_has_the_targets_as_they_are_and_says_what_is_missed() -> None:
+    page = SCALE.read_text().partition("## What is aimed at")[2].partition("\n## ")[0]
+    rows = re.findall(
+        r"^\| (.+?) \| ([\d.]+)(?: to ([\d.]+))? \| (at (?:most|least) [\d.]+) \| (.*)\|$", page, re.MULTILINE
+    )
+    by_name = {target.what: target for target in targets.TARGETS.values()}
+    assert len(rows) == page.count("\n| ") - 1, "each line but the head is one"
+    for what, low, high, aim, missed in rows:
+        target = by_name[what.replace("`", "")]
+        assert aim == target.aim
+        worst = float(low) if target.at_least else float(high or low)
+        assert missed.startswith("missed: ") is not target.is_reached_by(worst), what

@@ -70,9 +70,10 @@ _TURNS_REST, _LONGEST_TURNS_REST = 3.0, 0.25
 which then does it together: a turn takes about the same for one as for several, of the processor as well. A turn that is
 quick, because nobody else uses the machine, is hardly waited for; where all are busy, nobody would have been quicker."""
 
-NOBODY_WAITS = 0.25
-"""Seconds between the turns of a loop whose work nobody waits for (``apart``): what comes one after the other within so long is
-claimed, and mostly done, together."""
+TURNS_APART = 0.25
+"""Seconds between the turns of a loop whose work reaches people and programs outside, who do not notice a quarter of a second
+(``apart``): what comes one after the other within so long is claimed, and mostly done, together. What comes later than that
+after a turn is begun at once."""
 
 
 class DueRow:
@@ -363,7 +364,7 @@ class DueWork(Loop):
     own records. A claim may be undone by a power cut while its attempts go on, unless ``synced_claims``: for an ``on_claimed``
     that notes what attempts rely on.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
-    ``apart``: so many seconds at least are between turns that took everything, for work that nobody waits for.
+    ``apart``: so many seconds at least are between turns that took everything.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
     of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs, unless there is a

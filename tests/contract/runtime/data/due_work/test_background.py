@@ -23,7 +23,7 @@ from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import BigId, Database
 from contracts.runtime.data.due_work import background, holder
-from contracts.runtime.data.due_work.background import NOBODY_WAITS, Done, DueWork, Every, Loop, More, Park, Retry
+from contracts.runtime.data.due_work.background import TURNS_APART, Done, DueWork, Every, Loop, More, Park, Retry
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
@@ -510,7 +510,7 @@ def test_where_everything_was_taken_nobody_looks_when_it_ends(database: Database
         release.wait(120)
         return Done()
 
-    loop = work(database, attempt, concurrency=2, lanes=lanes, apart=NOBODY_WAITS)
+    loop = work(database, attempt, concurrency=2, lanes=lanes, apart=TURNS_APART)
     looks = {}
     for rows in (1, 2, 3):
         for _ in range(rows):
@@ -521,7 +521,7 @@ def test_where_everything_was_taken_nobody_looks_when_it_ends(database: Database
         release.set()
         loop.finish()
         looks[rows] = loop._woken.is_set()
-        assert loop.gathers == (None if looks[rows] else NOBODY_WAITS), (
+        assert loop.gathers == (None if looks[rows] else TURNS_APART), (
             "where there is more, nobody waits for still more"
         )
         release.clear()
