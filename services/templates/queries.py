@@ -147,11 +147,10 @@ def holder_of(session: Session, external_id: str, actor: Actor) -> int | None:
 
 
 def holder(session: Session, external_id: str | None, *, lock: bool = False) -> TemplateRow | None:
-    """The template that has this key, whoever may see it. ``lock`` it before changing it."""
-    if external_id is None:
+    """The template that has this key, whoever may see it. ``lock`` it before changing it: one that appears between locking and
+    reading would not be locked, and is not there."""
+    if external_id is None or (lock and not _lock(session, _columns.external_id == external_id)):
         return None
-    if lock:
-        _lock(session, _columns.external_id == external_id)
     statement = sa.select(TemplateRow).where(TemplateRow.external_id == external_id)
     return session.scalar(statement, execution_options={"populate_existing": lock})
 
@@ -164,17 +163,19 @@ def visible_template(session: Session, actor: Actor, template_id: int, *, lock: 
     if lock:
         if session.scalar(sa.select(_columns.id).where(*conditions)) is None:  # nobody waits for what they may not see
             raise not_found("Template")
-        _lock(session, _columns.id == template_id)
+        if not _lock(session, _columns.id == template_id):
+            raise not_found("Template")
     row = session.scalar(sa.select(TemplateRow).where(*conditions), execution_options={"populate_existing": lock})
     if row is None:
         raise not_found("Template")
     return row
 
 
-def _lock(session: Session, which: sa.ColumnElement[bool]) -> None:
-    """Lock a template until the transaction ends; it is read afterwards. PostgreSQL would look for the folder that it was in
-    before: read and locked in one statement, a template that is moved in the meantime is not there."""
-    session.execute(for_update(sa.select(_columns.id).where(which)))
+def _lock(session: Session, which: sa.ColumnElement[bool]) -> bool:
+    """Lock a template until the transaction ends; returns whether it is there. It is read afterwards: PostgreSQL would look for
+    the folder that it was in before, and read and locked in one statement, a template that is moved in the meantime is not
+    there."""
+    return session.scalar(for_update(sa.select(_columns.id).where(which))) is not None
 
 
 def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:

@@ -21,6 +21,7 @@ from contracts.types import Actor, Area, Template
 from services.templates import queries
 from services.templates.commands import templates as commands
 from services.templates.models import Folder, TemplateRow
+from tests.contract.conftest import on
 from tests.support.material.templates import (
     ADMIN,
     BOX,
@@ -206,6 +207,26 @@ def test_twenty_posts_at_once_make_one_template(database: Database) -> None:
     told = events(database)
     assert sorted(one["sequence"] for one in told) == list(range(1, 21))
     assert [one["type"] for one in told].count("template.created") == 1
+
+
+@on("postgresql")
+def test_a_template_that_appears_after_nothing_was_locked_is_not_there_yet(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite nobody else can write in the meantime."""
+    lock, other = queries._lock, Database(database_url)
+
+    def appears(session: Session, which: Any) -> Any:
+        locked = lock(session, which)
+        monkeypatch.setattr(queries, "_lock", lock)
+        create(other, external_id="same")
+        return locked
+
+    monkeypatch.setattr(queries, "_lock", appears)
+    assert database.write(lambda session: queries.holder(session, "same", lock=True)) is None
+    other.dispose()
+    again = create(database, external_id="same")
+    assert (listed(database).pagination.count, events(database)[-1]["sequence"]) == (1, 2), again
 
 
 @pytest.mark.parametrize(
