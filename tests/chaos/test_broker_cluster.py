@@ -22,6 +22,7 @@ from contracts.runtime.bus import declare
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.declare import ON_ONE_NODE, NodeDown
 from contracts.runtime.bus.topology import rpc_queue
+from contracts.runtime.operations import parked
 from deploy import broker_roles
 from deploy.make_secrets import broker_users
 from deploy.services import SERVICES
@@ -163,6 +164,10 @@ def test_check_says_that_a_queue_without_replicas_is_on_a_node_that_is_down(
         settings = processes.environment("templates", amqp_url, f"sqlite:///{tmp_path}/t.sqlite", tmp_path)
         wait_until(lambda: is_said_to_be_on_one_node(amqp_url), what="the other nodes to notice")
         assert f"queues: rpc-templates {ON_ONE_NODE}" in processes.run("templates", "check", settings).stdout
+        asking = pika.BlockingConnection(pika.URLParameters(amqp_url))
+        with pytest.raises(NodeDown):
+            parked.counted(asking, ["rpc-templates"])
+        asking.close()
     finally:
         holding.start()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pika
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from contracts.errors import CannotStart
 from contracts.events import REGISTRY
@@ -21,6 +21,8 @@ from contracts.runtime.bus.topology import QueuePlan, event_queue_name, event_qu
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.waiting import wait_for
 
+NOT_FOUND = 404
+"""The broker's code for a queue that there is not, and for one whose only node is down."""
 IMPORT = "the broker's definitions are not those of this version, or of other EVENT_RETRY_SECONDS; have an operator import them"
 
 
@@ -29,7 +31,7 @@ ON_ONE_NODE = (
 )
 
 
-class NodeDown(Exception):
+class NodeDown(AMQPError):  # type: ignore[misc]  # pika has no types
     """The only node that has the queue is down; the message says so."""
 
 
@@ -78,16 +80,16 @@ def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
     unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in subscribed]
     connection = pika.BlockingConnection(parameters(settings.amqp_url, "declare"))
     try:
-        return {queue: messages for queue, messages in _waiting(connection, unread) if messages is not None}
+        return {queue: messages for queue, messages in messages_by_queue(connection, unread) if messages is not None}
     finally:
         connection.close()
 
 
-def _waiting(connection: pika.BlockingConnection, queues: Iterable[str]) -> Iterator[tuple[str, int | None]]:
-    """Say of each queue how many messages are in it; None when there is no such queue. Raises NodeDown when nobody can say.
+def messages_by_queue(connection: pika.BlockingConnection, queues: Iterable[str]) -> Iterator[tuple[str, int | None]]:
+    """Yield each queue with the number of messages in it; None when there is no such queue. Nothing is declared or read.
 
-    On one channel, which takes a tenth of what one for each queue takes of the broker; but when there is no such queue, the
-    broker closes it.
+    Raises NodeDown when the queue's only node is down, ChannelClosedByBroker for any other refusal. On one channel, which takes
+    a tenth of what one for each queue takes of the broker; but when there is no such queue, the broker closes it.
     """
     channel = connection.channel()
     for queue in queues:
@@ -95,9 +97,12 @@ def _waiting(connection: pika.BlockingConnection, queues: Iterable[str]) -> Iter
             messages: int | None = channel.queue_declare(queue, passive=True).method.message_count
         except ChannelClosedByBroker as closed:
             if is_on_lost_node(closed):
-                raise NodeDown(f"{queue} {ON_ONE_NODE}") from closed
+                raise NodeDown(f"{queue} {ON_ONE_NODE}") from None
+            if closed.reply_code != NOT_FOUND:
+                raise
             messages, channel = None, connection.channel()
         yield queue, messages
+    channel.close()
 
 
 def is_on_lost_node(closed: ChannelClosedByBroker) -> bool:
@@ -114,7 +119,7 @@ def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:
             for plan in queues:
                 declare_on(channel, plan)
             return
-        for queue, messages in _waiting(connection, [plan.name for plan in queues]):
+        for queue, messages in messages_by_queue(connection, [plan.name for plan in queues]):
             if messages is None:
                 raise CannotStart(f"{queue} is missing: {IMPORT}")
     finally:

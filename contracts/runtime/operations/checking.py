@@ -18,7 +18,7 @@ from typing import Any
 
 import pika
 import sqlalchemy as sa
-from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionBlockedTimeout
+from pika.exceptions import AMQPError, ConnectionBlockedTimeout
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
@@ -41,7 +41,6 @@ OLDEST_RABBITMQ = (3, 10)
 """Quorum queues of earlier ones keep a message for ever whose time is over, and dead-letter it at most once."""
 
 _BROKER_SECONDS = 10.0
-_NOT_FOUND = 404
 
 
 class Fault(Exception):
@@ -220,11 +219,17 @@ def _compared(ours: float, theirs: float, unsure: float) -> str:
 
 @contextlib.contextmanager
 def _channel(amqp_url: str) -> Iterator[Any]:
+    with _connection(amqp_url) as connection:
+        yield connection.channel()
+
+
+@contextlib.contextmanager
+def _connection(amqp_url: str) -> Iterator[pika.BlockingConnection]:
     parameters = broker.parameters(amqp_url, "check")
     parameters.blocked_connection_timeout = _BROKER_SECONDS
     connection = pika.BlockingConnection(parameters)
     try:
-        yield connection.channel()
+        yield connection
     except ConnectionBlockedTimeout:
         raise Fault("it is in an alarm (memory or disk) and takes no messages: rabbitmq-diagnostics alarms") from None
     finally:
@@ -280,17 +285,14 @@ def _queues(name: str, settings: ServiceSettings) -> str:
     if service is None:
         return "none of its own"
     plans = declare.plans(service, name, settings.retry_ladder)
-    for plan in plans:
-        with _channel(settings.amqp_url) as channel:
-            try:
-                channel.queue_declare(plan.name, passive=True)
-            except ChannelClosedByBroker as closed:
-                if closed.reply_code != _NOT_FOUND:
-                    raise
-                if declare.is_on_lost_node(closed):
-                    raise Fault(f"{plan.name} {declare.ON_ONE_NODE}") from None
-                imported = not declare.may_declare(broker.user_of(settings.amqp_url))
-                raise Fault(f"{plan.name} is missing: {declare.IMPORT if imported else 'run migrate'}") from None
+    with _connection(settings.amqp_url) as connection:
+        try:
+            for queue, messages in declare.messages_by_queue(connection, [plan.name for plan in plans]):
+                if messages is None:
+                    imported = not declare.may_declare(broker.user_of(settings.amqp_url))
+                    raise Fault(f"{queue} is missing: {declare.IMPORT if imported else 'run migrate'}")
+        except declare.NodeDown as down:
+            raise Fault(str(down)) from None
     return str(len(plans))
 
 

@@ -21,9 +21,9 @@ from contracts.rpc.health import SERVICES
 from contracts.rpc.operating import ParkedEvent
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.broker import parameters
+from contracts.runtime.bus.declare import NodeDown, messages_by_queue
 from contracts.runtime.settings import SecretFileFaults, given
 
-_NOT_FOUND = 404
 _GIVEN_BACK_WITHIN = 5.0
 """Seconds."""
 
@@ -49,7 +49,10 @@ def main(arguments: list[str], *, program: str = "python -m contracts.runtime.op
         else:
             print(f"{moved(connection, arguments[1], again=arguments[0] == 'requeue')} messages")  # noqa: T201
     except ChannelClosedByBroker as error:
-        print(f"{error.reply_text}", file=sys.stderr)  # noqa: T201
+        print(error.reply_text, file=sys.stderr)  # noqa: T201
+        return 1
+    except NodeDown as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 1
     finally:
         connection.close()
@@ -72,20 +75,9 @@ def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str
 
 
 def counted(connection: Any, queues: Iterable[str]) -> dict[str, int]:
-    """Count the messages of the parking queues that have any. Nothing is looked at."""
-    count_by_queue = {}
-    for queue in queues:
-        try:
-            channel = connection.channel()
-            waiting = channel.queue_declare(queue, passive=True).method.message_count
-        except ChannelClosedByBroker as error:
-            if error.reply_code != _NOT_FOUND:
-                raise
-            continue  # nobody ever subscribed there
-        channel.close()
-        if waiting:
-            count_by_queue[queue] = waiting
-    return count_by_queue
+    """Count the messages of the parking queues that have any; where nobody ever subscribed, there is no queue. Raises what
+    ``messages_by_queue`` raises."""
+    return {queue: waiting for queue, waiting in messages_by_queue(connection, queues) if waiting}
 
 
 def read(connection: Any, queue: str, most: int | None = None) -> list[ParkedEvent]:

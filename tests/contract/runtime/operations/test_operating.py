@@ -10,6 +10,7 @@ from typing import Any
 import pika
 import pytest
 import sqlalchemy as sa
+from pika.exceptions import ChannelClosedByBroker
 
 from contracts.errors import ServiceError
 from contracts.events import MAIL_FAILED
@@ -21,7 +22,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import heartbeats, outbox
 from contracts.runtime.monitoring import build
-from contracts.runtime.operations import operating
+from contracts.runtime.operations import operating, parked
 from contracts.runtime.operations.stuck import FAILING, GIVEN_UP
 from deploy.manifest import Places
 from deploy.rabbitmq import PrivateBroker
@@ -241,3 +242,15 @@ def test_a_broker_that_is_away_hides_only_what_is_parked(broker: PrivateBroker, 
         encoded = rpc.LOOK_AROUND["notifications"].encode(found)
         told = rpc.LOOK_AROUND["notifications"].decode(json.loads(encoded))
         assert (told.stuck, told.backlog, told.unseen) == (found.stuck, found.backlog, found.unseen)
+
+
+def test_a_queue_of_which_nothing_can_be_known_is_not_taken_for_one_that_is_not_there(broker: PrivateBroker) -> None:
+    holding, asking = (pika.BlockingConnection(pika.URLParameters(broker.amqp_url)) for _ in range(2))
+    holding.channel().queue_declare("held", exclusive=True)
+    assert dict(declare.messages_by_queue(asking, ["missing"])) == {"missing": None}
+    for look in (parked.counted, lambda connection, queues: [*declare.messages_by_queue(connection, queues)]):
+        with pytest.raises(ChannelClosedByBroker) as refused:
+            look(asking, ["missing", "held"])
+        assert refused.value.reply_code == 405  # RESOURCE_LOCKED
+    holding.close()
+    asking.close()
