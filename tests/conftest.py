@@ -6,6 +6,7 @@ they are told in several groups, by rooms, each with a suite of its own. What ta
 alone with it at the end: how long that is, ``--record-durations`` notes in ``durations.json``.
 """
 
+import gc
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
 from deploy.services import SERVICES
+from tests.support import in_memory
 from tests.support.judges.interfaces import recording
 from tests.support.judges.operations import spending
 from tests.support.servers.identity_provider import ProviderProcess
@@ -89,7 +91,10 @@ _PROGRAMS = {
     "subprocess",
 }
 """Fixtures, and what modules import, of tests that start programs."""
+_COLLECTED_AFTER = 20_000
+"""Objects made, less those that ended. After Python's usual 700, workers spent a seventh of their time looking for garbage."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
+_IN_MEMORY = pytest.StashKey[Path | None]()
 _RESTING = pytest.StashKey[dict[str, RunningSuite]]()
 """Suites that were stopped with the last test of a group, and may be wanted again by another."""
 
@@ -184,6 +189,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     recording.register(config)
     if not hasattr(config, "workerinput"):
+        config.stash[_IN_MEMORY] = in_memory.open_folder()
         forking.open_folder()
     if config.getoption("spending"):
         spending.register(config)
@@ -194,6 +200,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         forking.close_folder()
+        if "KEEP_WORKSPACE" not in os.environ:
+            in_memory.close_folder(config.stash[_IN_MEMORY])
 
 
 class Durations:
@@ -253,6 +261,7 @@ def pytest_collection_finish() -> None:
     second."""
     garbage.begin_again()
     garbage.keep_all()
+    gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -348,13 +357,16 @@ def postgres(workspace: Path) -> Iterator[PrivatePostgres]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A fresh, empty database. A test that asks runs on both kinds, unless ``tests/contract/conftest.py`` has it take turns."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/test.sqlite"
+        yield f"sqlite:///{tmp_path}/test.sqlite"
+        return
     cluster: PrivatePostgres = request.getfixturevalue("postgres")
     service = migrates(request.node.nodeid, request.fixturenames)
-    return migrated_in(cluster, service) if service else cluster.new_database()
+    url = migrated_in(cluster, service) if service else cluster.new_database()
+    yield url
+    cluster.drop(url)
 
 
 def migrates(nodeid: str, fixtures: Iterable[str]) -> str | None:

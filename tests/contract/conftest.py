@@ -68,11 +68,14 @@ ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
     """The databases of the six services, migrated, and a folder of files."""
     if request.param == "postgresql":
         cluster = request.getfixturevalue("postgres")
         databases = {service: migrated_in(cluster, service) for service in SERVICES}
+        yield Places(databases, f"file://{tmp_path}/blobs")
+        for url in databases.values():
+            cluster.drop(url)
     else:
         databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
         for service, url in databases.items():
@@ -80,4 +83,4 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
             opened = Database(url)  # as a service does: with its log
             opened.ping()
             opened.dispose()
-    return Places(databases, f"file://{tmp_path}/blobs")
+        yield Places(databases, f"file://{tmp_path}/blobs")
