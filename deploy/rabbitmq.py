@@ -34,6 +34,10 @@ _SELDOM = "-rabbit quorum_tick_interval 30000 -aten poll_interval 10000 heartbea
 queues (every 5 s, and there are some 170), and ``aten`` looks each second for other nodes of a cluster, of which this has
 none, and tells them ten times a second that it lives."""
 
+_LEAVE_EPMD_ALONE = "supervisor:terminate_child(rabbit_sup, rabbit_epmd_monitor_sup)."
+"""A node starts another Erlang each minute, for no more than to have epmd, Erlang's name server, started: for the sake of nodes
+that look for it by its name."""
+
 _LOADED_TOGETHER = 40
 """Modules. Of so many the files are in memory at the same time: of all at once they would take 50 MB, which Erlang keeps."""
 _MODULES = re.compile(r"\{\s*modules\s*,\s*\[(.*?)\]\s*\}", re.DOTALL)
@@ -186,12 +190,19 @@ class PrivateBroker:
             if self._process.poll() is not None:
                 break
             if self._accepts():
+                self._take_no_care_of_others()
                 return
             time.sleep(0.1)
         tail = (self.folder / "output.log").read_text(errors="replace")[-2000:]
         with contextlib.suppress(ProcessLookupError):
             self._signal(signal.SIGKILL)
         raise BrokerFailed(f"RabbitMQ did not start within {READY_WITHIN:.0f} s.\n{tail}")
+
+    def _take_no_care_of_others(self) -> None:
+        """Spare a node that is alone what it does for others and takes from no setting."""
+        if self.seldom:
+            with contextlib.suppress(subprocess.SubprocessError, BrokerFailed):  # it works as well without that
+                self.evaluate(_LEAVE_EPMD_ALONE)
 
     def stop(self) -> None:
         """Stop the node cleanly (SIGTERM), kill it when it takes longer than 10 s; its name server (epmd) goes too."""
