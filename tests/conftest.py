@@ -6,6 +6,7 @@ they are told in several groups, by rooms, each with a suite of its own. What ta
 alone with it at the end: how long that is, ``--record-durations`` notes in ``durations.json``.
 """
 
+import ctypes.util
 import gc
 import json
 import os
@@ -42,6 +43,8 @@ from tests.support.services.warm import started_or_warm
 garbage.seldom()
 # As services.gateway.http.connexion_import does, which comes too late: jsonschema would have 38 grammars compiled.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+# WeasyPrint tries names of libraries that they have on other systems: ctypes would start a compiler for each, and find nothing.
+ctypes.util._findLib_gcc = lambda _name: None  # type: ignore[attr-defined]
 _HOWEVER_SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("the same", derandomize=True, database=None, **_HOWEVER_SLOW)
 hypothesis.settings.load_profile(os.environ.get("EXAMPLES", "the same"))  # EXAMPLES=default: others each time
