@@ -18,9 +18,19 @@ def on(kind: str, fixture: str = "database_url") -> pytest.MarkDecorator:
     return pytest.mark.parametrize(fixture, [kind], indirect=True)
 
 
+ON_BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+"""For a test of a file in ``IN_TURN`` with statements that none of its neighbours on the other database sends."""
+
+
 IN_TURN = (
     "tests/contract/gateway/accounts/",
+    "tests/contract/gateway/test_form_copy.py",
+    "tests/contract/gateway/test_form_drawing.py",
+    "tests/contract/gateway/test_prepared.py",
+    "tests/contract/gateway/test_repeats.py",
     "tests/contract/notifications/test_codes.py",
+    "tests/contract/notifications/test_database.py",
+    "tests/contract/notifications/test_replaced_links.py",
     "tests/contract/notifications/test_sms.py",
     "tests/contract/rendering/stamping/",
     "tests/contract/rendering/sealing/test_archives.py",
@@ -31,15 +41,35 @@ IN_TURN = (
     "tests/contract/rendering/sealing/test_seal_time_stamps.py",
     "tests/contract/rendering/sealing/test_stamped_seals.py",
     "tests/contract/rendering/sealing/test_statements.py",
+    "tests/contract/runtime/bus/test_catching_up.py",
+    "tests/contract/runtime/data/due_work/test_background.py",
+    "tests/contract/runtime/data/due_work/test_outcomes_together.py",
+    "tests/contract/runtime/data/due_work/test_watch.py",
+    "tests/contract/runtime/data/test_high_water.py",
     "tests/contract/submissions/commands/",
     "tests/contract/submissions/evidence/",
     "tests/contract/submissions/outgoing/",
+    "tests/contract/submissions/test_archives.py",
+    "tests/contract/submissions/test_batches.py",
+    "tests/contract/submissions/test_database.py",
     "tests/contract/submissions/test_one_off.py",
+    "tests/contract/submissions/test_retention.py",
     "tests/contract/submissions/test_seen.py",
     "tests/contract/submissions/views/",
+    "tests/contract/templates/test_database.py",
+    "tests/contract/templates/test_documents.py",
+    "tests/contract/webhooks/test_database.py",
+    "tests/contract/webhooks/test_deliveries.py",
+    "tests/contract/webhooks/test_erasures.py",
+    "tests/contract/webhooks/test_feed.py",
+    "tests/contract/webhooks/test_gaps.py",
+    "tests/contract/webhooks/test_mending.py",
+    "tests/contract/webhooks/test_polling.py",
 )
-"""Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. What does things at once runs on both,
-and so do all tests that are about statements themselves."""
+"""Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. Each statement of a service is sent to
+both by some test of its room, and each line of the code runs: the test that alone sends one is ``ON_BOTH``. So are those that do
+things at once, and whatever the databases might do differently: migrations, conflicts, searches, pages, who sees what, conditions on
+JSON and times, processes that are killed in the middle of a transaction."""
 AT_ONCE = {"at_once", "Barrier", "Thread", "ThreadPoolExecutor"}
 
 
@@ -64,7 +94,8 @@ def desk(database_url: str) -> Iterator[Desk]:
 
 
 ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
-"""For a test of ``places`` about files, or about what others found with statements that its neighbours run on both databases."""
+"""For a test of ``places`` about files and processes, or about what is found with statements that its neighbours run on both
+databases: one on PostgreSQL makes six of them, which takes ten times as long."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

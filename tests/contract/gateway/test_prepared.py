@@ -22,6 +22,7 @@ from services.gateway.models import PreparedRow
 from services.gateway.prepared import people, rows
 from services.gateway.prepared.sending import Kept, Prepared
 from services.gateway.rights import Rights, Scope
+from tests.contract.conftest import ON_BOTH
 from tests.support.services.migrated import migrated
 
 KEY = "the-first-admin-s-key"
@@ -82,6 +83,7 @@ def change(prepared: Prepared, **values: Any) -> None:
     prepared.database.write(lambda session: session.execute(sa.update(PreparedRow).values(**values)) and None)
 
 
+@ON_BOTH
 def test_eight_at_once_send_it_under_one_id_in_one_name(prepared: Prepared, service: Service) -> None:
     row = prepared.find(keep(prepared).token)
     assert b"private" not in row.content
