@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -73,12 +74,20 @@ JSON and times, processes that are killed in the middle of a transaction."""
 AT_ONCE = {"at_once", "Barrier", "Thread", "ThreadPoolExecutor"}
 
 
+def _names(code: CodeType) -> Iterator[str]:
+    """What a function uses, and the functions and lists within it do."""
+    yield from code.co_names
+    for within in code.co_consts:
+        if isinstance(within, CodeType):
+            yield from _names(within)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_url" not in metafunc.fixturenames or not metafunc.definition.nodeid.startswith(IN_TURN):
         return
     chosen = any("database_url" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if chosen or AT_ONCE & {*metafunc.function.__code__.co_names}:
+    if chosen or AT_ONCE & {*_names(metafunc.function.__code__)}:
         return
     tests = [name for name in vars(metafunc.module) if name.startswith("test_")]
     kind = ("sqlite", "postgresql")[tests.index(metafunc.function.__name__) % 2]
