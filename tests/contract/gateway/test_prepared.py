@@ -130,6 +130,7 @@ def test_what_was_not_sent_is_sent_later_and_what_was_refused_may_be_confirmed_a
     assert [one.request_id for one in service.asked].count(changed.request_id) == 1, "it is over"
 
 
+@ON_BOTH
 def test_it_ends(prepared: Prepared, service: Service) -> None:
     kept = keep(prepared)
     row = prepared.find(kept.token)

@@ -145,6 +145,7 @@ def test_a_claim_without_an_answer_is_taken_up_again(gateway: Gateway) -> None:
     assert send(gateway, "POST", "/users", ANA, "k").body == first.body
 
 
+@ON_BOTH
 def test_a_key_is_known_for_a_day(gateway: Gateway) -> None:
     send(gateway, "PUT", "/account", {"name": "First"}, "k")
     send(gateway, "PUT", "/account", {"name": "Other"}, "other")

@@ -148,7 +148,9 @@ def move_field(session: Session, half: Half) -> None:
 
 def swap_document(session: Session, half: Half) -> None:
     """With that of the submission that was sent last."""
-    other = sa.select(SnapshotRow).where(SnapshotRow.submission_id != half.id).order_by(SnapshotRow.submission_id.desc())
+    other = (
+        sa.select(SnapshotRow).where(SnapshotRow.submission_id != half.id).order_by(SnapshotRow.submission_id.desc())
+    )
     theirs = session.scalars(other.limit(1)).one().documents[0]
     snapshot = session.get_one(SnapshotRow, half.id)
     snapshot.documents = [{**one, "file": theirs["file"]} for one in snapshot.documents]
