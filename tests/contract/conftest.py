@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -18,9 +19,19 @@ def on(kind: str, fixture: str = "database_url") -> pytest.MarkDecorator:
     return pytest.mark.parametrize(fixture, [kind], indirect=True)
 
 
+ON_BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+"""For a test of a file in ``IN_TURN`` with statements that none of its neighbours on the other database sends."""
+
+
 IN_TURN = (
     "tests/contract/gateway/accounts/",
+    "tests/contract/gateway/test_form_copy.py",
+    "tests/contract/gateway/test_form_drawing.py",
+    "tests/contract/gateway/test_prepared.py",
+    "tests/contract/gateway/test_repeats.py",
     "tests/contract/notifications/test_codes.py",
+    "tests/contract/notifications/test_database.py",
+    "tests/contract/notifications/test_replaced_links.py",
     "tests/contract/notifications/test_sms.py",
     "tests/contract/rendering/stamping/",
     "tests/contract/rendering/sealing/test_archives.py",
@@ -31,16 +42,44 @@ IN_TURN = (
     "tests/contract/rendering/sealing/test_seal_time_stamps.py",
     "tests/contract/rendering/sealing/test_stamped_seals.py",
     "tests/contract/rendering/sealing/test_statements.py",
+    "tests/contract/runtime/bus/test_catching_up.py",
+    "tests/contract/runtime/data/due_work/test_background.py",
+    "tests/contract/runtime/data/due_work/test_outcomes_together.py",
+    "tests/contract/runtime/data/due_work/test_watch.py",
+    "tests/contract/runtime/data/test_high_water.py",
     "tests/contract/submissions/commands/",
     "tests/contract/submissions/evidence/",
     "tests/contract/submissions/outgoing/",
+    "tests/contract/submissions/test_archives.py",
+    "tests/contract/submissions/test_batches.py",
+    "tests/contract/submissions/test_database.py",
     "tests/contract/submissions/test_one_off.py",
+    "tests/contract/submissions/test_retention.py",
     "tests/contract/submissions/test_seen.py",
     "tests/contract/submissions/views/",
+    "tests/contract/templates/test_database.py",
+    "tests/contract/templates/test_documents.py",
+    "tests/contract/webhooks/test_database.py",
+    "tests/contract/webhooks/test_deliveries.py",
+    "tests/contract/webhooks/test_erasures.py",
+    "tests/contract/webhooks/test_feed.py",
+    "tests/contract/webhooks/test_gaps.py",
+    "tests/contract/webhooks/test_mending.py",
+    "tests/contract/webhooks/test_polling.py",
 )
-"""Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. What does things at once runs on both,
-and so do all tests that are about statements themselves."""
+"""Where many tests run the same statements: one on SQLite, the next on PostgreSQL, and so on. Each statement of a service is sent to
+both by some test of its room, and each line of the code runs: the test that alone sends one is ``ON_BOTH``. So are those that do
+things at once, and whatever the databases might do differently: migrations, conflicts, searches, pages, who sees what, conditions on
+JSON and times, processes that are killed in the middle of a transaction."""
 AT_ONCE = {"at_once", "Barrier", "Thread", "ThreadPoolExecutor"}
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """What a function uses, and the functions and lists within it do."""
+    yield from code.co_names
+    for within in code.co_consts:
+        if isinstance(within, CodeType):
+            yield from _names(within)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_url" not in metafunc.fixturenames or not metafunc.definition.nodeid.startswith(IN_TURN):
         return
     chosen = any("database_url" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if chosen or AT_ONCE & {*metafunc.function.__code__.co_names}:
+    if chosen or AT_ONCE & {*_names(metafunc.function.__code__)}:
         return
     tests = [name for name in vars(metafunc.module) if name.startswith("test_")]
     kind = ("sqlite", "postgresql")[tests.index(metafunc.function.__name__) % 2]
@@ -64,7 +103,8 @@ def desk(database_url: str) -> Iterator[Desk]:
 
 
 ON_SQLITE = pytest.mark.parametrize("places", ["sqlite"], indirect=True)
-"""For a test of ``places`` about files, or about what others found with statements that its neighbours run on both databases."""
+"""For a test of ``places`` about files and processes, or about what is found with statements that its neighbours run on both
+databases: one on PostgreSQL makes six of them, which takes ten times as long."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

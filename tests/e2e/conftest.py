@@ -17,11 +17,14 @@ from tests.support.services.circumstances.kernels import without_landlock
 from tests.support.services.suite import RunningSuite, start_suite
 
 ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)
-"""For stories, or a file of them, about turns, races, times, lists, visibility, repeated requests, or what a database refuses or
-others change in it. That each statement does the same on both is shown beside the services, in ``tests/contract``."""
+"""For what a database can make a difference to when all services run together: requests at the same time, a key that is taken,
+times that run out, lists and events read by cursors, searches, who sees what others have just shared or taken back, what an erasure
+leaves, and what a database refuses. One test of each is enough. Rules, words, mails, and what a story comes to are the same on both:
+that each statement does the same is shown beside the services, in ``tests/contract``."""
 
 ON_POSTGRESQL = pytest.mark.parametrize("suite", ["postgresql"], indirect=True)
-"""For what is decided before a database is asked. Were anything let through, this is the one of the two that takes fewer texts."""
+"""For refusals that are decided before a database is asked. Were anything let through, this is the one of the two that takes fewer
+texts."""
 
 
 @pytest.fixture

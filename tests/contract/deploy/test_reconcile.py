@@ -70,6 +70,7 @@ def results(store: BlobStore) -> tuple[dict[str, Any], list[BlobRef]]:
     return {"documents": [{"name": "x", "file": document}], "audit_trail": trail, "report": []}, refs
 
 
+@ON_SQLITE
 def test_nothing_is_found_where_all_agree(places: Places) -> None:
     made, refs = results(BlobStore.from_url(places.blobs))
     add(places, "submissions", a_submission(1, status="completed", results=made))
@@ -83,6 +84,7 @@ def test_nothing_is_found_where_all_agree(places: Places) -> None:
     assert list(reconcile.findings(places)) == []
 
 
+@ON_SQLITE
 def test_submissions_that_others_have_heard_of(places: Places) -> None:
     """But not those that were removed for good, whoever still knows their number."""
     add(places, "submissions", a_submission(1))
@@ -131,6 +133,7 @@ def test_what_was_deleted_for_good_and_a_restored_service_has_again(places: Plac
     database.dispose()
 
 
+@ON_SQLITE
 def test_deliveries_about_what_is_not_there(places: Places) -> None:
     event = webhooks.LoggedEvent(
         event_id=uuid7(), event_type="form.completed", subject="submission:2", sequence=1, recorded_at=now(), body="{}",
@@ -184,6 +187,7 @@ def a_submitter(number: int) -> submissions.SubmitterRow:
     )  # fmt: skip
 
 
+@ON_SQLITE
 def test_statements_that_only_one_of_two_services_knows(places: Places) -> None:
     """One that rendering has lost is signed again; one that submissions has lost is told of, and its file is kept."""
     store = BlobStore.from_url(places.blobs)
@@ -230,6 +234,7 @@ def test_seals_under_way(places: Places, state: str | None, said: str | None) ->
     assert list(reconcile.findings(places)) == ([said] if said else [])
 
 
+@ON_SQLITE
 def test_sealed_files_are_recognised_again(places: Places) -> None:
     made, _refs = results(BlobStore.from_url(places.blobs))
     add(places, "submissions", a_submission(1, status="completed", results=made))

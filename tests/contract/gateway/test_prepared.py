@@ -22,6 +22,7 @@ from services.gateway.models import PreparedRow
 from services.gateway.prepared import people, rows
 from services.gateway.prepared.sending import Kept, Prepared
 from services.gateway.rights import Rights, Scope
+from tests.contract.conftest import ON_BOTH
 from tests.support.services.migrated import migrated
 
 KEY = "the-first-admin-s-key"
@@ -82,6 +83,7 @@ def change(prepared: Prepared, **values: Any) -> None:
     prepared.database.write(lambda session: session.execute(sa.update(PreparedRow).values(**values)) and None)
 
 
+@ON_BOTH
 def test_eight_at_once_send_it_under_one_id_in_one_name(prepared: Prepared, service: Service) -> None:
     row = prepared.find(keep(prepared).token)
     assert b"private" not in row.content
@@ -128,6 +130,7 @@ def test_what_was_not_sent_is_sent_later_and_what_was_refused_may_be_confirmed_a
     assert [one.request_id for one in service.asked].count(changed.request_id) == 1, "it is over"
 
 
+@ON_BOTH
 def test_it_ends(prepared: Prepared, service: Service) -> None:
     kept = keep(prepared)
     row = prepared.find(kept.token)

@@ -13,6 +13,7 @@ from contracts.runtime.clock import now
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.api.requests import repeats
 from services.gateway.models import RepeatRow
+from tests.contract.conftest import ON_BOTH
 from tests.contract.gateway.accounts.test_account import settings
 from tests.contract.gateway.accounts.test_users import Gateway, new_user
 from tests.support.services.asgi import Answer, ask, scope
@@ -52,6 +53,7 @@ def change(gateway: Gateway, **values: Any) -> None:
     gateway.context.database.write(lambda session: session.execute(sa.update(RepeatRow).values(**values)))
 
 
+@ON_BOTH
 def test_the_first_answer_comes_again_and_nothing_happens_twice(gateway: Gateway) -> None:
     first = send(gateway, "POST", "/users", ANA, "k1")
     assert first.status == 201
@@ -110,6 +112,7 @@ def test_a_key_is_the_caller_s_own_whatever_the_api_key(gateway: Gateway) -> Non
     assert send(gateway, "POST", "/users", ANA, "shared by chance", key=fresh).status == 403
 
 
+@ON_BOTH
 def test_two_at_once_have_one_effect(gateway: Gateway) -> None:
     headers = {"x-auth-token": gateway.key, "idempotency-key": "k"}
 
@@ -129,6 +132,7 @@ def test_a_refusal_leaves_the_key_free(gateway: Gateway) -> None:
     assert send(gateway, "POST", "/users", ANA, "k").status == 201
 
 
+@ON_BOTH
 def test_a_claim_without_an_answer_is_taken_up_again(gateway: Gateway) -> None:
     """The process died after it had claimed the key and before anything happened."""
     said = [{}, {**ANA}]
@@ -141,6 +145,7 @@ def test_a_claim_without_an_answer_is_taken_up_again(gateway: Gateway) -> None:
     assert send(gateway, "POST", "/users", ANA, "k").body == first.body
 
 
+@ON_BOTH
 def test_a_key_is_known_for_a_day(gateway: Gateway) -> None:
     send(gateway, "PUT", "/account", {"name": "First"}, "k")
     send(gateway, "PUT", "/account", {"name": "Other"}, "other")
@@ -200,6 +205,7 @@ def _raw(gateway: Gateway, *keys: bytes) -> Answer:
     return gateway.runner.run(ask(application, "PUT", "/account", body={"name": "Acme"}))
 
 
+@ON_BOTH
 def test_a_gateway_that_dies_asks_again_under_the_same_id(
     broker: PrivateBroker, database_url: str, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.files.blobstore import BlobStore
 from deploy.rabbitmq import PrivateBroker
 from services.notifications.service import NotificationsService
+from tests.contract.conftest import on
 from tests.support.material import letters
 from tests.support.material.letters import party
 from tests.support.servers.mail_server import MailServer
@@ -123,6 +124,7 @@ def stack() -> Iterator[ExitStack]:
         yield entered
 
 
+@on("postgresql")
 def test_events_become_mails_once_however_often_they_come(
     stack: ExitStack, broker: PrivateBroker, server: MailServer, database_url: str, tmp_path: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_events_become_mails_once_however_often_they_come(
         assert secret not in logs
 
 
+@on("sqlite")
 def test_the_first_page_comes_with_the_mail_and_keeps_none_when_it_is_gone(
     stack: ExitStack, broker: PrivateBroker, server: MailServer, database_url: str, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from services.notifications.messages.composing import Mail
 from services.notifications.models import MailRow
 from services.notifications.sending import mails as sending
 from services.notifications.settings import Settings
-from tests.contract.conftest import on
+from tests.contract.conftest import ON_BOTH, on
 from tests.support.material import letters
 from tests.support.material.letters import party
 from tests.support.servers.mail_server import CLOSE, HANG, MailServer
@@ -114,6 +114,7 @@ def all_of(database: Database, state: str) -> bool:
     return set(states(database)) == {state}
 
 
+@ON_BOTH
 def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None:
     migrations.upgrade("notifications", database_url)
     assert migrations.differences("notifications", database_url) == []
@@ -121,6 +122,7 @@ def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None
     migrations.upgrade("notifications", database_url)
 
 
+@ON_BOTH
 def test_an_invitation_is_sent_and_told(
     database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_fact_that_is_told_again_makes_no_second_mail(
     assert len(told(database)) == 1
 
 
+@ON_BOTH
 def test_one_bad_address_of_twenty_stops_nobody_else(
     database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
 ) -> None:
@@ -230,6 +233,7 @@ def test_a_mail_that_never_gets_through_fails_in_the_end_and_is_told(
     ]
 
 
+@ON_BOTH
 def test_what_failed_is_sent_once_an_operator_has_it_tried_again_and_what_was_erased_is_not(
     database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
 ) -> None:
@@ -272,6 +276,7 @@ def test_files_go_along(database: Database, blobs: BlobStore, server: MailServer
     assert files == {"Lease.pdf": b"Lease" * 200, "Audit.pdf": b"Audit" * 200}
 
 
+@ON_BOTH
 def test_a_server_that_takes_less_gets_links(database: Database, blobs: BlobStore, tmp_path: Path) -> None:
     due = letters.completion(party(1), documents=[stored(blobs, "Lease", 50_000)], audit_trail=stored(blobs, "Audit"))
     with (
@@ -286,6 +291,7 @@ def test_a_server_that_takes_less_gets_links(database: Database, blobs: BlobStor
             assert "https://sign.example.com/file/Lease" in message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
 
 
+@ON_BOTH
 def test_without_a_mail_server_mails_are_files_and_can_be_read(
     database: Database, blobs: BlobStore, tmp_path: Path
 ) -> None:
@@ -368,6 +374,7 @@ def everything_in(database: Database) -> str:
         return str([list(connection.execute(sa.text(f"SELECT * FROM {table}"))) for table in ("mails", "submissions")])
 
 
+@ON_BOTH
 def test_an_erased_submission_leaves_no_address_and_no_text(
     database: Database, blobs: BlobStore, tmp_path: Path
 ) -> None:
@@ -405,6 +412,7 @@ def confirmed(database: Database) -> list[dict[str, Any]]:
     return [json.loads(body)["data"] for body in database.read(lambda session: list(session.scalars(told)))]
 
 
+@ON_BOTH
 def test_a_mail_that_is_being_sent_while_it_is_erased_leaves_nothing_either(
     database: Database, blobs: BlobStore, tmp_path: Path
 ) -> None:
@@ -456,6 +464,7 @@ def test_nobody_is_told_of_a_mail_that_is_about_no_submission(
     assert told(database) == []
 
 
+@ON_BOTH
 def test_the_admins_are_known_as_the_gateway_said_last(database: Database) -> None:
     def tell(event_id: str, revision: int, *emails: str) -> None:
         database.write(commands.keep_admins, event_id, Admins(emails=list(emails), revision=revision))

@@ -18,6 +18,7 @@ from services.notifications.messages import composing
 from services.notifications.models import MailRow, PhoneMessageRow
 from services.notifications.sending import mails as sending
 from services.notifications.sending import phone_messages
+from tests.contract.conftest import ON_BOTH
 from tests.contract.notifications.test_database import (  # noqa: F401 - fixtures among them
     SENDER,
     accept,
@@ -90,6 +91,7 @@ def test_what_comes_late_with_it_is_dropped_and_the_new_link_is_sent(database: D
     assert [row.to_address for row in rows(database)] == ["bob@example.com", "signer1@example.com"]
 
 
+@ON_BOTH
 def test_messages_to_phones_too(database: Database) -> None:  # noqa: F811
     due = SmsDue(invitation_id="i-1", context=letters.context(party(1)), submitter_id=1, phone="+14155550123")
     by_phone = code(method="phone", to="+14155550123", phone_otp_webhook="sealed")
@@ -154,6 +156,7 @@ def test_an_operator_cannot_have_it_sent_again(database: Database, blobs: BlobSt
     assert not isinstance(outcome, Done)
 
 
+@ON_BOTH
 def test_erasing_forgets_it(database: Database) -> None:  # noqa: F811
     invite(database, 1)
     replace(database)

@@ -92,7 +92,9 @@ def signed(database: Database, work: ReceiptWork) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("stamped", [False, True])
+@pytest.mark.parametrize(
+    ("database_url", "stamped"), [("sqlite", False), ("postgresql", True)], indirect=["database_url"]
+)
 def test_openssl_calls_the_receipt_valid_and_no_other(
     database: Database, keys: Path, tmp_path: Path, *, stamped: bool
 ) -> None:

@@ -21,6 +21,7 @@ from contracts.runtime.monitoring import observe
 from contracts.runtime.operations import retrying
 from contracts.runtime.process import settings_of
 from deploy.rabbitmq import PrivateBroker
+from tests.contract.conftest import on
 from tests.support.services import processes as service_processes
 from tests.support.services.forking import completed
 from tests.support.services.specimens import contract, processes
@@ -168,6 +169,7 @@ def test_unknown_commands(arguments: list[str]) -> None:
     assert "serve | background | migrate | check | retry" in refused.stderr
 
 
+@on("sqlite")
 def test_work_that_was_given_up_is_tried_again(
     broker: PrivateBroker,
     database_url: str,

@@ -9,6 +9,7 @@ from contracts.events import COMBINED_FILE, ArchivingDue, DocumentArchived, Docu
 from contracts.runtime.clock import uuid7
 from services.submissions.background import EarlierDocuments
 from services.submissions.commands import followups
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.submissions import SITE, Desk, blob, sealed
 
 FIRST, SECOND = datetime(2029, 1, 31, tzinfo=UTC), datetime(2032, 1, 31, tzinfo=UTC)
@@ -147,6 +148,7 @@ def test_of_an_erased_submission_it_is_removed(desk: Desk) -> None:
     }
 
 
+@ON_BOTH
 def test_earlier_documents_are_asked_for_once(desk: Desk) -> None:
     plain = desk.signed()
     first = sealed(plain.id, desk.column(plain.id, "seal_id")).model_copy(update={"pades_level": "B-T"})

@@ -31,6 +31,7 @@ from services.submissions.creating.single import Creator
 from services.submissions.models import BatchLineRow, BatchRow
 from services.submissions.planning.first_pages import FirstPages
 from services.submissions.settings import Settings
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.submissions import ADMIN, SITE, Desk, refusal, two_signers
 from tests.support.present import present
 from tests.support.services import loops
@@ -196,6 +197,7 @@ def test_what_a_row_says_itself_counts(batch_desk: BatchDesk) -> None:
     assert len(batch_desk.desk.events("invitation.due")) == 1
 
 
+@ON_BOTH
 def test_preferences_that_all_rows_have_are_kept_as_the_templates_once(batch_desk: BatchDesk) -> None:
     batch = batch_desk.send(*many(3), preferences={"keep_days": 7})
     batch_desk.run_until(batch.id)
@@ -233,6 +235,7 @@ def test_rows_that_failed_for_their_template_are_made_once_it_is_mended(batch_de
     assert refusal(lambda: batch_desk.retry(batch.id)).code == "invalid"
 
 
+@ON_BOTH
 def test_a_service_that_is_away_fails_no_row(batch_desk: BatchDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SCHEDULE", [timedelta(milliseconds=20)] * 1_000)
     batch_desk.bus.refusal = ServiceError("unavailable", "The templates service does not answer")
@@ -270,6 +273,7 @@ def lines(batch_desk: BatchDesk) -> list[BatchLineRow]:
     )
 
 
+@ON_BOTH
 def test_a_process_that_is_killed_makes_no_row_twice_and_loses_none(batch_desk: BatchDesk) -> None:
     batch = batch_desk.send(*many(40))
     for enough in (3, 11, 24):
@@ -342,6 +346,7 @@ def test_what_failed_is_dropped_when_the_batch_is_cancelled(batch_desk: BatchDes
     assert batch_desk.inputs() == 0
 
 
+@ON_BOTH
 def test_what_rows_say_of_a_person_is_told_and_dropped(batch_desk: BatchDesk) -> None:
     """What is not made yet, and what has failed; what was made is a submission."""
     database = batch_desk.database
@@ -435,6 +440,7 @@ def test_a_request_that_comes_again_is_the_same_batch(batch_desk: BatchDesk) -> 
     assert len(batch_desk.submissions()) == 1
 
 
+@ON_BOTH
 def test_who_may_see_a_batch(batch_desk: BatchDesk) -> None:
     batch_desk.bus.found = batch_desk.bus.found.model_copy(update={"author_id": 3})
     batch = batch_desk.send(row(2), actor=EDITOR)
@@ -476,6 +482,7 @@ def test_of_an_erased_submission_a_batch_keeps_the_number(batch_desk: BatchDesk)
     assert (other.submission_id, other.external_id) == (second, "key 3")
 
 
+@ON_BOTH
 def test_a_batch_is_forgotten_when_its_time_is_over(batch_desk: BatchDesk) -> None:
     batch = batch_desk.send(*many(2))
     assert batch_desk.database.write(commands.forget, now() + 2 * KEPT) == 0, "rows are pending"
@@ -488,6 +495,7 @@ def test_a_batch_is_forgotten_when_its_time_is_over(batch_desk: BatchDesk) -> No
     assert len(batch_desk.submissions()) == 2
 
 
+@ON_BOTH
 def test_the_backlog_is_what_is_pending_and_since_when(batch_desk: BatchDesk) -> None:
     assert batch_desk.database.read(queries.backlog, now()) == (0, timedelta(0))
     batch = batch_desk.send(*many(5), rate=120)

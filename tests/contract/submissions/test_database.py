@@ -18,6 +18,7 @@ from contracts.types import Actor, Order, Person, SealingStatus, SubmissionStatu
 from services.submissions import background
 from services.submissions.commands import followups, submissions
 from services.submissions.reading import queries
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.submissions import (
     ADMIN,
     NOW,
@@ -38,6 +39,7 @@ from tests.support.present import present
 # ---------------------------------------------------------------- the way of a submission
 
 
+@ON_BOTH
 def test_the_schema_is_that_of_the_models(desk: Desk) -> None:
     assert migrations.differences("submissions", desk.url) == []
     migrations.downgrade("submissions", desk.url)
@@ -45,6 +47,7 @@ def test_the_schema_is_that_of_the_models(desk: Desk) -> None:
     assert migrations.differences("submissions", desk.url) == []
 
 
+@ON_BOTH
 def test_from_creation_to_completion(desk: Desk) -> None:
     made = desk.create(two_signers(), {"name": "Sam"}, {"name": "Bo"}, name="Deal")
     assert (made.status, made.sealing_status, made.order) == (SubmissionStatus.PENDING, None, Order.PRESERVED)
@@ -167,6 +170,7 @@ def test_completed_in_advance(desk: Desk) -> None:
     assert [one["completed_by_api"] for one in order["data"]["parties"]] == [None, ADMIN.email]
 
 
+@ON_BOTH
 def test_everybody_completed_in_advance(desk: Desk) -> None:
     made = desk.create(two_signers(), {"completed": True}, {"completed": True})
     assert made.sealing_status is SealingStatus.SEALING
@@ -321,6 +325,7 @@ def test_two_sweepers_tell_of_an_expiry_once(desk: Desk) -> None:
     assert desk.get(made[0]).status is SubmissionStatus.EXPIRED
 
 
+@ON_BOTH
 def test_expiry_wins_before_the_sweep(desk: Desk) -> None:
     made = desk.create(expire_at=NOW + timedelta(hours=1))
     slug = made.submitters[0].slug
@@ -385,6 +390,7 @@ def test_failure_after_success_and_success_after_failure(desk: Desk) -> None:
     assert (done.status, done.sealing_error) == (SubmissionStatus.COMPLETED, None)
 
 
+@ON_BOTH
 def test_a_sealing_without_answer_is_ordered_again_later_and_later(desk: Desk) -> None:
     made = desk.signed()
     patience = timedelta(minutes=1)

@@ -21,7 +21,7 @@ from contracts.types import Actor, Area, Template
 from services.templates import queries
 from services.templates.commands import templates as commands
 from services.templates.models import Folder, TemplateRow
-from tests.contract.conftest import on
+from tests.contract.conftest import ON_BOTH, on
 from tests.support.material.templates import (
     ADMIN,
     BOX,
@@ -57,6 +57,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(finding, name, value)
 
 
+@ON_BOTH
 def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None:
     migrations.upgrade("templates", database_url)
     assert migrations.differences("templates", database_url) == []
@@ -107,6 +108,7 @@ def test_links_in_answers_expire_and_links_in_events_do_not(database: Database) 
     assert links.read("for tests", stated["preview_image_url"].split("/")[4]).page == 1
 
 
+@ON_BOTH
 def test_a_link_to_pictures_knows_the_fields_as_they_are_now(database: Database) -> None:
     tags = [TagField(name=name, areas=[Area(x=0.1, y=0.2, w=0.3, h=0.04)]) for name in ("Name", "Town")]
     made = create(database, documents=[*ready("one"), *ready("two", tags=tags)])
@@ -160,6 +162,7 @@ def test_a_repeated_request_gets_the_first_answer_and_has_no_further_effect(data
     assert len(events(database)) == 2
 
 
+@ON_BOTH
 def test_a_known_external_id_updates_its_template(database: Database) -> None:
     field = rpc.FieldInput(name="Name", role="A", areas=[rpc.AreaInput(**BOX)])
     made = create(database, documents=ready("one", fields=[field]), external_id="x", name="Old", folder_name="F")
@@ -229,6 +232,7 @@ def test_a_template_that_appears_after_nothing_was_locked_is_not_there_yet(
     assert (listed(database).pagination.count, events(database)[-1]["sequence"]) == (1, 2), again
 
 
+@ON_BOTH
 @pytest.mark.parametrize(
     ("reader", "seen"), [(ADMIN, [1, 2, 3, 4]), (EDITOR, [1, 2, 3]), (OTHER, [1, 3, 4]), (VIEWER, [1, 3])]
 )
@@ -263,6 +267,7 @@ def test_who_changes_what(database: Database) -> None:
     assert remove(database, shared, EDITOR).archived_at == NOW
 
 
+@ON_BOTH
 @pytest.mark.parametrize("number", [0, -1, 999, 2**31, 2**63 - 1, 2**63, 10**30])
 def test_a_number_that_is_no_template_is_not_found(database: Database, number: int) -> None:
     refused("not_found", get, database, number)
@@ -273,6 +278,7 @@ def test_a_number_that_is_no_template_is_not_found(database: Database, number: i
     assert len(page.data) <= 1
 
 
+@ON_BOTH
 @pytest.mark.usefixtures("way")
 def test_filters_find_what_they_say(database: Database) -> None:
     lease = create(database, name="Lease Straße 100%", folder_name="Homes")
@@ -298,6 +304,7 @@ def test_filters_find_what_they_say(database: Database) -> None:
     assert get(database, gone.id).archived is True
 
 
+@ON_BOTH
 @pytest.mark.usefixtures("way")
 def test_pages_follow_one_another_both_ways(database: Database) -> None:
     made = [create(database, name=f"t{n % 2}").id for n in range(7)]
@@ -526,6 +533,7 @@ def test_folders_appear_once_however_many_ask(database: Database) -> None:
     assert len({one.folder_id for one in made}) == 1
 
 
+@ON_BOTH
 def test_texts_that_databases_choke_on_are_refused_or_kept(database: Database) -> None:
     for text in ("\ud800", "a\x00b"):
         refused("invalid", create, database, documents=ready(fields=[rpc.FieldInput(name=text)]))
@@ -538,6 +546,7 @@ def test_texts_that_databases_choke_on_are_refused_or_kept(database: Database) -
     assert [one.name for one in get(database, made.id).fields] == naughty
 
 
+@ON_BOTH
 def test_conditions_of_documents_are_kept_copied_and_changed(database: Database) -> None:
     kind = rpc.FieldInput(name="Kind", uuid="5f0c3c0e-0000-4000-8000-00000000c0de")
     made = create(database, EDITOR, [*ready("contract", fields=[kind]), *ready("annex")], external_id="x")

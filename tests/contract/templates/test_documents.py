@@ -13,6 +13,7 @@ from services.templates.commands import documents as document_commands
 from services.templates.commands import trying
 from services.templates.intake.preparing import Ready
 from services.templates.rules.domain import Limits
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.templates import (
     ADMIN,
     EDITOR,
@@ -132,6 +133,7 @@ def test_only_its_author_and_admins_change_documents(database: Database) -> None
     assert [one["name"] for one in told[1]["data"]["data"]["documents"]] == ["contract", "new"]
 
 
+@ON_BOTH
 def test_what_is_planned_for_another_state_is_not_stored(database: Database) -> None:
     made = create(database, documents=ready("a", "b"))
     command = wanted(made, documents=[{"remove": True, "position": 0}])

@@ -29,6 +29,7 @@ from contracts.runtime.operations import retrying
 from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import (
     ADMIN,
     NOW,
@@ -58,6 +59,7 @@ def test_a_created_webhook_is_as_it_was_asked_for(database: Database) -> None:
     assert made.signing_secret.startswith("whsec_")
 
 
+@ON_BOTH
 def test_a_repeated_request_makes_one_webhook(database: Database) -> None:
     command = rpc.CreateWebhook(request_id="same", actor=ADMIN, url="http://example.com/")
     first = database.write(commands.create, command, NOW)
@@ -75,6 +77,7 @@ def test_a_refused_change_changes_nothing(database: Database) -> None:
     assert database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id), NOW) == made
 
 
+@ON_BOTH
 def test_lists_are_walked_with_next(database: Database) -> None:
     ids = [new_webhook(database).id for _ in range(5)]
     seen: list[int] = []
@@ -110,6 +113,7 @@ def test_events_in_any_order_and_repeated_are_logged_in_order(database: Database
     assert len({each.event_id for each in told}) == 14
 
 
+@ON_BOTH
 def test_events_recorded_together_are_logged_as_one_by_one(database: Database) -> None:
     """In one transaction several subjects, mixed, in any order, some of them twice, and some that have waited."""
     made = new_webhook(database)
@@ -141,6 +145,7 @@ def test_events_recorded_together_are_logged_as_one_by_one(database: Database) -
     assert database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(Arrival))) == 0
 
 
+@ON_BOTH
 def test_an_event_that_an_operator_dropped_is_left_out_of_what_is_recorded_together(database: Database) -> None:
     new_webhook(database)
     database.write(outbox.drop, envelope(2).id)
@@ -150,6 +155,7 @@ def test_an_event_that_an_operator_dropped_is_left_out_of_what_is_recorded_toget
     assert database.read(lambda session: session.scalars(sa.select(Arrival.sequence)).all()) == [3]
 
 
+@ON_BOTH
 def test_streams_of_any_number_are_looked_up(database: Database) -> None:
     """Several events at once have as many as there are webhooks, times their number."""
     made = new_webhook(database)
@@ -308,6 +314,7 @@ def test_every_attempt_sends_the_same_id_and_bytes(database: Database) -> None:
     assert delivery.attempts[0].response == "no"
 
 
+@ON_BOTH
 def test_thin_events_say_which_record_they_are_about_and_stay_so(database: Database) -> None:
     """Whatever becomes of the webhook: each attempt sends the same bytes. The test button is as thin, and the log has everything."""
     with Receiver(lambda _: (500, {}, b"")) as receiver:
@@ -357,6 +364,7 @@ def with_files(sequence: int, subject: str = "submission:1") -> Envelope:
     return envelope(sequence, subject=subject, data=data)
 
 
+@ON_BOTH
 def test_links_in_events_are_good_without_a_key_for_a_time(database: Database) -> None:
     """Of whom asks for it: until so long after it was planned, in the same bytes each time. The log keeps what it had, and a
     change holds for what comes."""
@@ -461,6 +469,7 @@ def test_a_private_address_is_not_called(database: Database) -> None:
     assert deliveries(database, made.id)[0].attempts[0].error
 
 
+@ON_BOTH
 def test_410_disables_and_tells_the_owner(database: Database) -> None:
     with Receiver(lambda _: (410, {}, b"")) as receiver:
         made = new_webhook(database, receiver.url)
@@ -483,6 +492,7 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
     assert len(deliveries(database, made.id)) == 3
 
 
+@ON_BOTH
 def test_all_admins_are_told_whoever_made_the_webhook(database: Database) -> None:
     def told(emails: list[str], revision: int) -> None:
         database.write(commands.keep_admins, uuid7(), Admins(emails=emails, revision=revision))
@@ -554,6 +564,7 @@ def test_an_exhausted_delivery_lets_the_next_go_and_can_be_sent_again(database: 
     assert refused.value.code == "not_found"
 
 
+@ON_BOTH
 def test_an_operator_has_exhausted_deliveries_tried_again_but_none_that_were_cancelled(database: Database) -> None:
     made = new_webhook(database)
     record(database, envelope(1), envelope(2))
@@ -570,6 +581,7 @@ def test_an_operator_has_exhausted_deliveries_tried_again_but_none_that_were_can
     assert row(database, first.id).state == "due"
 
 
+@ON_BOTH
 def test_the_test_button_sends_the_newest_completed_submitter(database: Database) -> None:
     with Receiver() as receiver:
         made = new_webhook(database, receiver.url, events=["template.created"])
@@ -588,6 +600,7 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
     assert received.message_id.startswith("test_")
 
 
+@ON_BOTH
 def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None:
     with Receiver(lambda _: (500, {}, b"ann@example.com")) as receiver:
         made = new_webhook(database, receiver.url)
@@ -609,11 +622,13 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
     assert {each.state for each in deliveries(database, made.id)} == {"cancelled"}
 
 
+@ON_BOTH
 def test_the_schema_is_what_the_models_say(database_url: str) -> None:
     migrations.upgrade("webhooks", database_url)
     assert migrations.differences("webhooks", database_url) == []
 
 
+@ON_BOTH
 def test_deliveries_and_attempts_outlive_the_change_of_ids(database_url: str) -> None:
     """What was planned before keeps its id, and each row its attempts and rules, there and back."""
     migrations.upgrade("webhooks", database_url, "0010")

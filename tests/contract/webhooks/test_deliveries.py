@@ -21,6 +21,7 @@ from contracts.runtime.http.outbound import Outbound, OutboundFailed, OutboundNo
 from deploy.rabbitmq import PrivateBroker
 from services.webhooks import background, commands, deliver
 from services.webhooks.models import Attempt, Delivery, Webhook
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import (
     database,
     deliveries,
@@ -247,6 +248,7 @@ def test_who_has_no_descriptor_left_has_called_nobody() -> None:
     assert outbound.NOT_CALLED._value.get() == counted + 2
 
 
+@ON_BOTH
 def test_running_out_of_descriptors_is_no_fault_of_the_receiver(
     broker: PrivateBroker, tmp_path: Path, database_url: str
 ) -> None:

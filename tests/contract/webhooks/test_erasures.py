@@ -14,6 +14,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import outbox
 from services.webhooks import commands, queries
 from services.webhooks.models import Delivery
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import (
     ADMIN,
     NOW,
@@ -136,6 +137,7 @@ def test_it_can_be_replayed(database: Database) -> None:
     assert [each.event_type for each in deliveries(database, made.id)] == ["submission.erased"]
 
 
+@ON_BOTH
 def test_what_is_left_of_its_events_is_not_sent_again(database: Database) -> None:
     """The bytes are others by then, under an id that the receiver may know, or takes for news of that kind."""
     made = new_webhook(database, events=BOTH)

@@ -10,6 +10,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import Database
 from services.webhooks import queries
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import ADMIN, EDITOR, NOW, VIEWER, database, envelope, erase, record
 
 __all__ = ["database"]
@@ -55,6 +56,7 @@ def test_a_reader_sees_every_event_once_while_others_write(database: Database) -
         assert of_one == [envelope(n, subject=f"submission:{subject}").id for n in range(1, 9)]
 
 
+@ON_BOTH
 def test_kinds_pages_and_what_is_no_cursor(database: Database) -> None:
     assert feed(database).pagination.model_dump() == {"count": 0, "next": None, "prev": None}
     kinds = ["submission.created", "form.viewed", "form.completed", "form.viewed", "template.created"]
@@ -86,6 +88,7 @@ def test_kinds_pages_and_what_is_no_cursor(database: Database) -> None:
     assert unknown.value.details[0]["field"] == "kinds[1]"
 
 
+@ON_BOTH
 def test_who_sees_what_and_what_is_left_of_the_erased(database: Database) -> None:
     record(
         database,

@@ -22,6 +22,7 @@ from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database, insert_into
 from services.webhooks import commands, gaps, queries
 from services.webhooks.models import Arrival, LoggedEvent
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import NOW, database, deliveries, new_webhook, record
 from tests.support.services.migrated import migrated
 from tests.support.services.secret_settings import LINK_SECRET
@@ -244,6 +245,7 @@ class Owner:
         return self.told.model_copy(update={"events": later})
 
 
+@ON_BOTH
 def test_the_loop_asks_after_a_moment_and_again_when_the_owner_was_away(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from contracts.runtime.data.due_work.background import Done
 from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer, headers
 from services.webhooks.models import Attempt, Delivery
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import (
     ADMIN,
     NOW,
@@ -70,6 +71,7 @@ def replay(database: Database, webhook_id: int, **more: Any) -> rpc.Replayed:
     return database.write(commands.replay, command, NOW + timedelta(hours=1), LINK_SECRET)
 
 
+@ON_BOTH
 def test_a_delivery_that_waits_for_its_next_attempt_is_sent_at_once(database: Database) -> None:
     made = new_webhook(database)
     record(database, envelope(1), envelope(2), envelope(1, subject="submission:2"))
@@ -79,6 +81,7 @@ def test_a_delivery_that_waits_for_its_next_attempt_is_sent_at_once(database: Da
     assert states(database, made.id) == [("due", True, 3), ("waiting", True, 0), ("due", False, 3)]
 
 
+@ON_BOTH
 def test_what_is_to_be_told_before_it_comes_first_and_now(database: Database) -> None:
     made = new_webhook(database)
     record(database, envelope(1), envelope(2), envelope(3))
@@ -109,6 +112,7 @@ def test_a_new_address_has_what_waits_tried_at_once(database: Database) -> None:
     assert states(database, other.id) == [("due", False, 3)] * 2
 
 
+@ON_BOTH
 def test_a_replay_tells_what_was_told_and_what_was_missed(database: Database) -> None:
     """In the order of each subject, with the ids that a poller and the first delivery have."""
     early = new_webhook(database)
@@ -139,6 +143,7 @@ def test_a_replay_tells_what_was_told_and_what_was_missed(database: Database) ->
     assert replay(database, early.id, until=NOW - timedelta(seconds=1)).queued == 0
 
 
+@ON_BOTH
 def test_a_replay_goes_on_where_it_ended(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "REPLAYED_AT_ONCE", 2)
     record(database, *[envelope(number) for number in range(1, 6)])
@@ -182,6 +187,7 @@ def test_what_is_not_replayed(database: Database) -> None:
     assert missing.value.code == "not_found"
 
 
+@ON_BOTH
 def test_a_secret_that_was_replaced_signs_until_its_time_is_over(database: Database) -> None:
     with Receiver() as receiver:
         made = new_webhook(database, receiver.url)

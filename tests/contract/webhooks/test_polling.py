@@ -11,6 +11,7 @@ from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import Database
 from contracts.types import Actor
 from services.webhooks import queries
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.webhooks import ADMIN, EDITOR, NOW, VIEWER, database, envelope, record
 
 __all__ = ["database"]
@@ -44,6 +45,7 @@ def test_a_poller_sees_every_event_once_while_others_write(database: Database) -
     assert sorted(seen) == sorted(envelope(n, subject=f"submission:{s}").id for s in range(8) for n in range(1, 9))
 
 
+@ON_BOTH
 def test_polling_pages_and_cursors(database: Database) -> None:
     for number in range(1, 6):
         record(database, envelope(number), at=NOW + timedelta(seconds=10 * number))
@@ -70,6 +72,7 @@ def test_polling_pages_and_cursors(database: Database) -> None:
         database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.nonsense"), later)
 
 
+@ON_BOTH
 def test_polling_shows_only_what_the_role_may_see(database: Database) -> None:
     """As the template is now, whatever it was when the event was told."""
     record(

@@ -18,8 +18,6 @@ from tests.support.material.agreement import agreement_pdf
 from tests.support.material.outcomes import mails_to
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
-
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
@@ -63,6 +61,7 @@ def lose_the_answers(suite: RunningSuite) -> None:
     assert changed > 0
 
 
+@ON_BOTH_DATABASES
 def test_a_submission_is_created_and_mailed_once(suite: RunningSuite, template: dict[str, Any]) -> None:
     address = f"seller-{uuid.uuid4().hex}@example.com"
     send = sender(suite, "POST", "/submissions", new_submission(template, address), uuid.uuid4().hex)
@@ -81,6 +80,7 @@ def test_a_submission_is_created_and_mailed_once(suite: RunningSuite, template: 
     assert other.status_code == 404
 
 
+@ON_BOTH_DATABASES
 def test_a_template_with_files_is_made_once(suite: RunningSuite) -> None:
     name = f"Once {uuid.uuid4().hex}"
     documents = [{"name": "a", "file": base64.b64encode(agreement_pdf()).decode()}]
@@ -96,6 +96,7 @@ def test_a_template_with_files_is_made_once(suite: RunningSuite) -> None:
     assert data.content.startswith(b"%PDF-")
 
 
+@ON_BOTH_DATABASES
 def test_changes_and_removals_are_answered_as_the_first_time(suite: RunningSuite, template: dict[str, Any]) -> None:
     submitter = suite.api("POST", "/submissions", new_submission(template, "a@example.com"))[0]
     complete = sender(suite, "PUT", f"/submitters/{submitter['id']}", {"completed": True}, uuid.uuid4().hex)

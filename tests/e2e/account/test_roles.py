@@ -61,7 +61,6 @@ def template_by(suite: RunningSuite, who: dict[str, Any], *, shared: bool) -> di
     return made
 
 
-@ON_BOTH_DATABASES
 def test_templates(suite: RunningSuite, people: People) -> None:
     shared = template_by(suite, people.colleague, shared=True)["id"]
     private = template_by(suite, people.colleague, shared=False)["id"]
@@ -102,7 +101,6 @@ def test_templates(suite: RunningSuite, people: People) -> None:
     assert people.asks(people.colleague, "DELETE", f"/templates/{private}", params={"permanently": "true"}) == 200
 
 
-@ON_BOTH_DATABASES
 def test_anothers_external_id_is_not_taken_over(suite: RunningSuite, people: People) -> None:
     key = f"contract-{uuid.uuid4().hex}"
     documents = [{"name": "a", "file": base64.b64encode(agreement_pdf()).decode()}]
@@ -183,7 +181,6 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
     assert may(people.editor, created) == [200, 200, 200, 200, 200, 422]
 
 
-@ON_BOTH_DATABASES
 def test_events_are_those_of_visible_records(suite: RunningSuite, people: People) -> None:
     begun = int(time.time()) - 1
     template = template_by(suite, people.colleague, shared=False)

@@ -16,8 +16,6 @@ from tests.support.servers.receiver import Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 from tests.support.services.tester import Tester
 
-pytestmark = ON_BOTH_DATABASES
-
 Read = Callable[[dict[str, Any]], dict[str, Any]]
 """A page of a list, asked for with this query."""
 
@@ -136,6 +134,7 @@ def batch(suite: RunningSuite, template: int, person: str) -> int:
     return number
 
 
+@ON_BOTH_DATABASES
 def test_each_list_is_read_whole_by_either_loop(
     suite: RunningSuite, tester: Tester, lists: dict[str, tuple[dict[str, Any], int]]
 ) -> None:
@@ -188,6 +187,7 @@ def test_published_clients_read_lists_to_their_end(
         client.close()
 
 
+@ON_BOTH_DATABASES
 def test_a_poller_that_keeps_next_sees_each_event_once(suite: RunningSuite) -> None:
     template = suite.template(agreement_pdf())["id"]
     path = "/events/form/form.completed"

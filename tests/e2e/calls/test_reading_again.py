@@ -13,8 +13,6 @@ from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreem
 from tests.support.material.outcomes import completed
 from tests.support.services.suite import RunningSuite, wait_until
 
-pytestmark = ON_BOTH_DATABASES
-
 DAY = 86_400
 """``FILE_LINK_TTL``, as it is by default."""
 
@@ -36,6 +34,7 @@ def another_second(than: datetime) -> None:
     wait_until(lambda: datetime.now(UTC) > than + timedelta(seconds=1), what="another second")
 
 
+@ON_BOTH_DATABASES
 def test_what_nobody_has_changed_is_the_same_in_another_second(
     suite: RunningSuite, submitters: list[dict[str, Any]]
 ) -> None:
@@ -73,6 +72,7 @@ def test_what_nobody_has_changed_is_the_same_in_another_second(
     assert same == {path for path in paths if path.startswith(("/templates", "/account"))}
 
 
+@ON_BOTH_DATABASES
 @pytest.mark.parametrize("kind", ["templates", "submissions", "submitters", "webhooks"])
 def test_one_of_many_who_have_read_the_same_changes_it(
     suite: RunningSuite, submitters: list[dict[str, Any]], kind: str

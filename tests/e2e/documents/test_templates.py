@@ -163,7 +163,6 @@ def test_the_same_external_id_is_the_same_template(suite: RunningSuite) -> None:
     assert [each["id"] for each in found] == [first["id"]]
 
 
-@ON_BOTH_DATABASES
 def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     mark = uuid.uuid4().hex[:10]
     names = [
@@ -226,7 +225,6 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert (len(found()), len(found(limit=11))) == (10, 11), "a page has ten rows unless it is told otherwise"
 
 
-@ON_BOTH_DATABASES
 def test_changes(suite: RunningSuite) -> None:
     made = suite.template(agreement_pdf(), name="Before")
     assert made["shared_link"] is True

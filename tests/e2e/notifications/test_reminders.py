@@ -6,12 +6,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from contracts.runtime.data.database import normalised
-from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.material.outcomes import mail_text, mails_to
 from tests.support.services.suite import RunningSuite, wait_until
-
-pytestmark = ON_BOTH_DATABASES
 
 
 def make_due(suite: RunningSuite, submitter_id: int) -> int:

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from contracts import links
-from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.judges.interfaces.json_schema import body_of, faults
 from tests.support.material.agreement import agreement_pdf, send
 from tests.support.material.outcomes import mails_to
@@ -20,7 +20,6 @@ from tests.support.servers.receiver import Received, Receiver
 from tests.support.services.suite import RunningSuite, wait_until
 
 
-@ON_BOTH_DATABASES
 def test_a_webhook_s_life(suite: RunningSuite) -> None:
     with Receiver() as receiver:
 
@@ -86,7 +85,6 @@ def test_where_no_webhook_may_lead(suite: RunningSuite, url: str, reason: str) -
     assert reason in answer.text
 
 
-@ON_BOTH_DATABASES
 def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(suite: RunningSuite) -> None:
     hook = {"url": "http://127.0.0.1:9/x"}
     made = [suite.api("POST", "/webhooks", hook, status=201) for _ in range(12)]
@@ -106,7 +104,6 @@ def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(su
             suite.api("DELETE", f"/webhooks/{one['id']}")
 
 
-@ON_BOTH_DATABASES
 def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) -> None:
     """The body has the same three keys for all; who polls reads the same."""
     kinds = ["form.completed", "submission.created", "template.created", "template.updated"]
@@ -167,7 +164,6 @@ def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) ->
         assert {**event, "id": None} == {"id": None, **told[kind]}
 
 
-@ON_POSTGRESQL
 def test_a_receiver_without_a_key_downloads_what_events_link_to(suite: RunningSuite) -> None:
     """For the time that its webhook sets; afterwards, and in what it was not set for, with a key."""
     with Receiver() as receiver:
@@ -284,7 +280,6 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
         assert len(seconds(page)) == 1 < len(seconds(walked(path)))
 
 
-@ON_POSTGRESQL
 def test_an_invitation_that_is_sent_again_has_its_own_reply_address(suite: RunningSuite) -> None:
     address = f"{uuid.uuid4().hex}@example.com"
     seller, _ = send(suite, suite.copy_of_template(agreement_pdf())["id"], send_email=False)

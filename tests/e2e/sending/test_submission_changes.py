@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
 from tests.support.material.agreement import SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.material.outcomes import events_of, mail_text, mails_to
 from tests.support.services.suite import RunningSuite, wait_until
@@ -19,7 +18,6 @@ def template(suite: RunningSuite) -> dict[str, Any]:
     return made
 
 
-@ON_BOTH_DATABASES
 def test_a_submission_is_renamed_rescheduled_archived_and_restored(
     suite: RunningSuite, template: dict[str, Any]
 ) -> None:
@@ -61,7 +59,6 @@ def _links(shown: dict[str, Any]) -> dict[str, Any]:
     return {"submitters": [each["id"] for each in shown["submitters"]]}
 
 
-@ON_POSTGRESQL
 def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str, Any]) -> None:
     mark = uuid.uuid4().hex[:8]
     one, two = f"one.{mark}@example.com", f"two.{mark}@example.com"
@@ -108,7 +105,6 @@ def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str
     assert count() == 4
 
 
-@ON_POSTGRESQL
 def test_several_submissions_in_one_body(suite: RunningSuite, template: dict[str, Any]) -> None:
     people = {
         "submitters": [{"role": "Seller", "email": "sam@example.com"}, {"role": "Buyer", "email": "bo@example.com"}]
@@ -173,7 +169,6 @@ def _refused_whole(suite: RunningSuite, path: str, people: dict[str, Any]) -> No
     assert len(suite.api("GET", path, params={"limit": 100})["data"]) == before
 
 
-@ON_BOTH_DATABASES
 def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"])
     sign(suite, seller["slug"], SELLER_VALUES)
@@ -198,7 +193,6 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
     assert of_buyer == [each for each in whole if each["submitter_id"] in (None, buyer["id"])]
 
 
-@ON_POSTGRESQL
 def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[str, Any]) -> None:
     """No API key: whoever has the slug may sign, so they may look as well."""
     seller, buyer = send(suite, template["id"], send_email=False)

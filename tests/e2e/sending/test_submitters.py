@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ON_BOTH_DATABASES, ON_POSTGRESQL
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.material.outcomes import completed, events_of, fetched, mail_text, mails_to, pdf_text
 from tests.support.rendering.drawing import signature_png
@@ -19,7 +19,6 @@ def template(suite: RunningSuite) -> dict[str, Any]:
     return made
 
 
-@ON_BOTH_DATABASES
 def test_details_change_until_signing(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random", send_email=False)
     key, address = uuid.uuid4().hex, f"new-{uuid.uuid4().hex[:8]}@example.com"
@@ -76,7 +75,6 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
         assert suite.api("GET", f"/submitters/{buyer['id']}")["name"] == "Bo Buyer"
 
 
-@ON_POSTGRESQL
 def test_completed_by_the_api(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], send_email=False)
     body = {"completed": True, "values": SELLER_VALUES}

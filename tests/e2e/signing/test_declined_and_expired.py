@@ -39,7 +39,6 @@ def try_everything(suite: RunningSuite, slug: str, values: dict[str, Any]) -> li
     ]
 
 
-@ON_BOTH_DATABASES
 def test_a_signer_declines(suite: RunningSuite, template: dict[str, Any]) -> None:
     user = suite.api("GET", "/user")
     seller, buyer = send(suite, template["id"], order="random")
@@ -86,7 +85,6 @@ def test_a_signer_declines(suite: RunningSuite, template: dict[str, Any]) -> Non
     assert "declined" in refused["error"]
 
 
-@ON_BOTH_DATABASES
 def test_who_waits_is_not_invited_after_a_decline(suite: RunningSuite, template: dict[str, Any]) -> None:
     marked = {"role": "Buyer", "email": f"never-{uuid.uuid4().hex}@example.com"}
     people = [{"role": "Seller", "email": "seller@example.com"}, marked]
@@ -149,7 +147,6 @@ def test_expiry_must_lie_ahead(suite: RunningSuite, template: dict[str, Any]) ->
         assert refused["details"][0]["field"] == "expire_at"
 
 
-@ON_BOTH_DATABASES
 def test_archived_and_back(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random")
     submission_id = seller["submission_id"]
@@ -179,7 +176,6 @@ def test_archived_and_back(suite: RunningSuite, template: dict[str, Any]) -> Non
     assert len(events_of(suite, "submission.archived", id=submission_id)) == 1
 
 
-@ON_BOTH_DATABASES
 def test_removed_for_good(suite: RunningSuite, template: dict[str, Any]) -> None:
     """Files, values and people are gone; what was told before the end keeps nothing personal."""
     secret = uuid.uuid4().hex

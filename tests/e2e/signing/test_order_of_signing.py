@@ -59,7 +59,6 @@ def test_preserved_is_one_after_the_other(suite: RunningSuite, template: dict[st
     assert all(f"Name {turn}" in text for turn in range(4))
 
 
-@ON_BOTH_DATABASES
 def test_random_is_all_at_once(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, order="random")
     assert states(suite, parties) == ["open"] * 4
@@ -68,7 +67,6 @@ def test_random_is_all_at_once(suite: RunningSuite, template: dict[str, Any]) ->
     completed(suite, parties[0]["submission_id"])
 
 
-@ON_BOTH_DATABASES
 def test_equal_numbers_sign_together(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, {"order": 1}, {"order": 0}, {"order": 1}, {"order": 5})
     assert states(suite, parties) == ["waiting", "open", "waiting", "waiting"]
@@ -80,7 +78,6 @@ def test_equal_numbers_sign_together(suite: RunningSuite, template: dict[str, An
     assert states(suite, parties) == ["completed", "completed", "completed", "open"]
 
 
-@ON_BOTH_DATABASES
 def test_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> None:
     first = {"completed": True, "values": {"First name": "Signed by the office"}}
     parties = four(suite, template, first, {"completed": True}, {}, {})
@@ -100,7 +97,6 @@ def test_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> 
         assert suite.api("GET", f"/submitters/{party['id']}")["sent_at"] is None
 
 
-@ON_POSTGRESQL
 def test_everybody_completed_in_advance(suite: RunningSuite, template: dict[str, Any]) -> None:
     parties = four(suite, template, *[{"completed": True, "values": {f"{role} name": "N"}} for role in ROLES])
     assert completed(suite, parties[0]["submission_id"])["documents"]
@@ -163,7 +159,6 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
     suite.api("POST", "/submissions", {**body, "template_id": 2**60}, status=404)
 
 
-@ON_POSTGRESQL
 def test_a_template_that_changes_or_goes_leaves_signing_alone(suite: RunningSuite) -> None:
     template = suite.copy_of_template(agreement_pdf(), name="Before")
     seller, buyer = send(suite, template["id"], order="random", send_email=False)

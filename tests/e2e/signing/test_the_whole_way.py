@@ -159,7 +159,6 @@ def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
     assert requests.get(f"{suite.base_url}/e/{slug}x", timeout=120).status_code == 404
 
 
-@ON_BOTH_DATABASES
 def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, Any]) -> None:
     begun = int(time.time()) - 1
     seller, buyer = send(suite, template["id"], order="random")
@@ -186,7 +185,6 @@ def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, A
     assert seen("/events/submission/submission.completed", "id") == 1
 
 
-@ON_BOTH_DATABASES
 def test_mails_are_sent_in_turn(suite: RunningSuite, template: dict[str, Any]) -> None:
     of_seller, of_buyer = "turn-seller@example.com", "turn-buyer@example.com"
     people = [{"role": "Seller", "email": of_seller}, {"role": "Buyer", "email": of_buyer}]

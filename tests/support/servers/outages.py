@@ -52,19 +52,23 @@ class Killed:
             self._up = True
 
 
+@pytest.fixture(scope="module")
+def killable(workspace: Path) -> Iterator[PrivatePostgres]:
+    """A cluster for the tests of one file, as making it takes longer than they do; ``outage`` has each find it running."""
+    cluster = PrivatePostgres(workspace / "outages")
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def outage(request: pytest.FixtureRequest, tmp_path: Path, workspace: Path) -> Iterator[Outage]:
-    """An empty database, and power over it."""
+def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outage]:
+    """An empty database, and power over it. Who has it from here in a module has ``killable`` there, too."""
     if request.param == "sqlite":
         locked = Locked(f"sqlite:///{tmp_path}/test.sqlite")
         yield locked
         locked.end()
         return
-    cluster = PrivatePostgres(workspace / f"outage-{tmp_path.name}")
-    cluster.start()
-    killed = Killed(cluster)
-    try:
-        yield killed
-    finally:
-        killed.end()
-        cluster.stop()
+    killed = Killed(request.getfixturevalue("killable"))
+    yield killed
+    killed.end()

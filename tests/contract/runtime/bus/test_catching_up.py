@@ -27,6 +27,7 @@ from contracts.runtime.data import epoch, tables
 from contracts.runtime.data.database import Database
 from services.webhooks import commands
 from services.webhooks.models import LoggedEvent
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.telling import tell_everything
 from tests.support.services.circumstances.wall_clock import WallClock
 from tests.support.services.migrated import migrated
@@ -132,6 +133,7 @@ def consumer(tmp_path: Path, owner: Owner) -> Iterator[Consumer]:
     made.database.dispose()
 
 
+@ON_BOTH
 def test_a_lost_message_is_fetched_and_handled_once(owner: Owner, consumer: Consumer) -> None:
     ids = owner.told(1, 2, 3)
     consumer.hear_of(ids[0], ids[2])
@@ -267,6 +269,7 @@ def test_a_queue_that_is_not_there_yet_loses_nothing(owner: Owner, consumer: Con
     assert consumer.logged() == ids
 
 
+@ON_BOTH
 def test_a_long_walk_in_pages(owner: Owner, consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a page, and more than are sought at once."""
     monkeypatch.setattr(catching_up, "MOST_SOUGHT", 60)
@@ -346,6 +349,7 @@ def test_a_restored_consumer_gets_what_it_had(owner: Owner, consumer: Consumer, 
     restored.database.dispose()
 
 
+@ON_BOTH
 def test_a_restored_owner_begins_another_epoch_once(owner: Owner, consumer: Consumer) -> None:
     """Its database is what it was before the last events, and it states others under their numbers."""
     kept = owner.told(1, 2)
@@ -381,6 +385,7 @@ def test_another_event_in_its_place_begins_another_epoch(owner: Owner, consumer:
     assert owner.database.read(epoch.epoch_of) > before
 
 
+@ON_BOTH
 def test_what_was_trimmed_or_erased_contradicts_nobody(owner: Owner, consumer: Consumer) -> None:
     before = owner.database.read(epoch.epoch_of)
     owner.told(1, 2)
@@ -429,6 +434,7 @@ def test_what_is_missing_for_minutes_is_a_problem(owner: Owner, consumer: Consum
     assert "1 events are missing" in problem
 
 
+@ON_BOTH
 def test_what_the_owner_says_about_a_subject(owner: Owner) -> None:
     """What was told and what still waits in the outbox, in order; nothing of what was erased."""
     ids = owner.told(1, 2)

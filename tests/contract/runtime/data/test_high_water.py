@@ -26,6 +26,7 @@ from contracts.runtime.process import look_at_mark
 from contracts.runtime.restored import high_water, identities
 from contracts.runtime.restored.high_water import Keeper, Mark, keep
 from deploy.rabbitmq import PrivateBroker
+from tests.contract.conftest import ON_BOTH
 from tests.support.services import processes
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
@@ -115,6 +116,7 @@ def life(database_url: str, tmp_path: Path) -> Iterator[Life]:
     database.dispose()
 
 
+@ON_BOTH
 def test_a_database_that_is_where_its_mark_says_is_left_alone(life: Life) -> None:
     """The first start finds no mark; later ones one that agrees, or that is a little older."""
     before = life.epoch
@@ -127,6 +129,7 @@ def test_a_database_that_is_where_its_mark_says_is_left_alone(life: Life) -> Non
     assert life.mark.given["outbox"] == 6
 
 
+@ON_BOTH
 def test_a_database_that_is_behind_its_mark_begins_a_new_life(life: Life) -> None:
     before = life.epoch
     life.give(10)
@@ -142,6 +145,7 @@ def test_a_database_that_is_behind_its_mark_begins_a_new_life(life: Life) -> Non
     assert (life.epoch, life.given) == (begun, given)
 
 
+@ON_BOTH
 def test_every_table_jumps_above_its_ceiling(life: Life) -> None:
     life.give(10)
     ceilings = life.keep().ceilings
@@ -164,6 +168,7 @@ def test_a_database_of_another_life_begins_a_new_one(life: Life) -> None:
     assert life.give() > mark.ceilings["outbox"]
 
 
+@ON_BOTH
 def test_numbers_never_go_back(life: Life) -> None:
     """Also where the database is far above what its mark knows."""
     life.keep()
@@ -198,6 +203,7 @@ def test_a_faster_pace_gets_a_larger_reserve(life: Life) -> None:
     assert life.keep().ceilings["outbox"] > 1_000_000
 
 
+@ON_BOTH
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_who_is_killed_meanwhile_does_it_again(life: Life, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Nothing given out comes again, and in the end all agrees."""
@@ -226,6 +232,7 @@ def test_who_is_killed_meanwhile_does_it_again(life: Life, monkeypatch: pytest.M
     assert life.epoch == begun
 
 
+@ON_BOTH
 def test_a_transaction_that_fails_changes_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither epoch nor numbers; on PostgreSQL sequences usually stand outside of transactions."""
     life.give(10)
@@ -346,6 +353,7 @@ def look_at_once(
     return [line["event"] for line in lines]
 
 
+@ON_BOTH
 def test_who_stands_still_at_it_keeps_nobody_from_starting_and_killed_leaves_it_to_the_next(
     life: Life, tmp_path: Path
 ) -> None:

@@ -32,16 +32,12 @@ tells of more than the peer's does, also of what no submitter did."""
 PDF = agreement_pdf()
 DOCX = docx(paragraph("For [[customer]]"), paragraph("{{Name;role=Seller}}"))
 HTML = '<p>Name <text-field name="Name" role="Seller" style="width: 120px; height: 20px"></text-field></p>'
-FORMS = {
-    "with the prefix, sqlite": ("/api", "sqlite_suite"),
-    "without the prefix, postgresql": ("", "postgresql_suite"),
-}
-"""Each path form is walked on one kind of database: the two have nothing to do with one another."""
+FORMS = {"with the prefix": "/api", "without the prefix": ""}
 KINDS: dict[str, Callable[[str, str], published.Client]] = {
     "python": published.PythonClient,
     "javascript": published.JavaScriptClient,
 }
-WALKED = {"python": "with the prefix, sqlite", "javascript": "without the prefix, postgresql"}
+WALKED = {"python": "with the prefix", "javascript": "without the prefix"}
 """The path form by which a client calls every method. How a client joins its base URL with a path is the same for all of them: by
 the other form it makes a call of each kind."""
 
@@ -67,11 +63,9 @@ class Caller:
 
 
 @pytest.fixture
-def form(request: pytest.FixtureRequest) -> tuple[str, RunningSuite]:
+def form(request: pytest.FixtureRequest, suite: RunningSuite) -> tuple[str, RunningSuite]:
     """The base URL that a client is given, and the suite."""
-    path, fixture = FORMS[request.param]
-    suite: RunningSuite = request.getfixturevalue(fixture)
-    return suite.base_url + path, suite
+    return suite.base_url + FORMS[request.param], suite
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from contracts.runtime.data.due_work.background import TURNS_APART, Done, DueWor
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.jobs import Base, Job, add, with_tables
 from tests.support.noting import noting
 from tests.support.services.loops import running
@@ -76,6 +77,7 @@ def work(database: Database, attempt: Callable[[Any], Any], **more: Any) -> DueW
     return DueWork("jobs", database, Job, attempt, **{"schedule": SOON, "lease": LONG, **more})
 
 
+@ON_BOTH
 def test_done_work_is_done_once_with_its_record(database: Database) -> None:
     attempts: list[int] = []
 
@@ -157,6 +159,7 @@ def test_times_between_attempts(database: Database) -> None:
     assert 7 <= waits[named] < 30
 
 
+@ON_BOTH
 def test_a_record_that_fails_does_not_lose_the_row(database: Database) -> None:
     def broken(_session: Session, _row: Any) -> None:
         raise RuntimeError("cannot be recorded")
@@ -167,6 +170,7 @@ def test_a_record_that_fails_does_not_lose_the_row(database: Database) -> None:
     assert said(database) == ["then done 2"]
 
 
+@ON_BOTH
 def test_work_is_woken_by_the_write_that_makes_it(database: Database) -> None:
     loop = work(database, lambda _: Done(say("done")))
     database.on_commit.append(lambda tables: loop.wake() if tables == {"jobs"} else None)
@@ -191,6 +195,7 @@ def test_what_is_planned_for_later_wakes_nobody_and_is_done_in_its_time(database
     assert told == [{"jobs"}] * 2
 
 
+@ON_BOTH
 def test_where_nothing_is_due_nobody_waits_for_the_write_lock(database: Database) -> None:
     """SQLite has one for everybody: whoever only looks must neither wait for it nor hold it."""
     database.write(add, state="done")
@@ -225,6 +230,7 @@ def reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
+@ON_BOTH
 def test_where_nothing_changes_nothing_is_read_and_what_another_process_leaves_is_found(
     database: Database, reads: list[Any]
 ) -> None:
@@ -245,6 +251,7 @@ def test_where_nothing_changes_nothing_is_read_and_what_another_process_leaves_i
     assert attempts == [identifier]
 
 
+@ON_BOTH
 def test_where_nothing_changes_what_is_planned_comes_in_time(database: Database, reads: list[Any]) -> None:
     attempts: list[int] = []
     loop = work(database, noting_ids(attempts))
@@ -258,6 +265,7 @@ def test_where_nothing_changes_what_is_planned_comes_in_time(database: Database,
     assert attempts == [identifier]
 
 
+@ON_BOTH
 def test_where_nothing_changes_a_lease_ends(database: Database) -> None:
     """Of a process elsewhere that is no more."""
     attempts: list[int] = []
@@ -273,6 +281,7 @@ def test_where_nothing_changes_a_lease_ends(database: Database) -> None:
     assert attempts == [identifier]
 
 
+@ON_BOTH
 def test_where_nothing_changes_a_clock_that_is_put_back_is_noticed(
     database: Database, reads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +298,7 @@ def outcomes(database: Database) -> list[str]:
     return [each.rpartition(" ")[0] for each in said(database)]
 
 
+@ON_BOTH
 def test_a_lease_that_ran_out_is_taken_over_and_the_late_outcome_is_dropped(database: Database) -> None:
     release, stuck = threading.Event(), threading.Event()
 
@@ -307,6 +317,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_outcome_is_dropped(data
     assert outcomes(database) == ["done done"]
 
 
+@ON_BOTH
 def test_the_first_to_be_done_counts(database: Database) -> None:
     """The attempt that was thought lost succeeds after all, while the next one is under way."""
     second, release = threading.Event(), threading.Event()
@@ -326,6 +337,7 @@ def test_the_first_to_be_done_counts(database: Database) -> None:
     assert outcomes(database) == ["first done"]
 
 
+@ON_BOTH
 def test_a_lease_is_prolonged_while_its_attempt_is_under_way(database: Database) -> None:
     lease = timedelta(seconds=6)
     loops = [work(database, lambda _: attempt(), lease=lease, limit=LONG) for _ in range(2)]
@@ -357,6 +369,7 @@ def test_an_attempt_that_outlives_its_limit_is_taken_over(database: Database) ->
     assert outcomes(database) == ["done done"]
 
 
+@ON_BOTH
 def test_an_attempt_that_ends_while_its_lease_is_being_prolonged_has_none(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +398,7 @@ def test_an_attempt_that_ends_while_its_lease_is_being_prolonged_has_none(
     assert (row.leased_until, row.leased_by) == (None, None)
 
 
+@ON_BOTH
 def test_what_another_process_has_taken_over_is_its_own(database: Database) -> None:
     """The first one stood still for longer than its lease; then it neither takes the lease back nor says how it ended."""
     began, release = threading.Event(), threading.Event()
@@ -408,6 +422,7 @@ def test_what_another_process_has_taken_over_is_its_own(database: Database) -> N
     assert said(database) == []
 
 
+@ON_BOTH
 def test_one_at_a_time_per_lane(database: Database) -> None:
     """Two processes' worth of loops, three lanes."""
     lock = threading.Lock()
@@ -453,6 +468,7 @@ def test_a_slow_lane_holds_up_no_other(database: Database) -> None:
         wait_until(lambda: len(said(database)) == 33, what="the slow ones")
 
 
+@ON_BOTH
 def test_two_processes_share_the_rows(database: Database) -> None:
     attempts: list[int] = []
 
@@ -466,6 +482,7 @@ def test_two_processes_share_the_rows(database: Database) -> None:
     assert sorted(attempts) == identifiers
 
 
+@ON_BOTH
 def test_a_dead_neighbours_lease_is_not_waited_for(database: Database) -> None:
     """On the same machine it is certain that the holder is gone; a stranger's lease has to run out."""
     mine = database.write(add, leased_until=now() + LONG, leased_by=holder.own_name().rsplit("/", 1)[0] + "/1")
@@ -476,6 +493,7 @@ def test_a_dead_neighbours_lease_is_not_waited_for(database: Database) -> None:
     assert job(database, strange).state == job(database, alive).state == "due"
 
 
+@ON_BOTH
 def test_a_broken_database_is_no_end(database: Database) -> None:
     """The loop goes on when the table comes back."""
     hide, show = ("ALTER TABLE jobs RENAME TO hidden", "ALTER TABLE hidden RENAME TO jobs")
@@ -608,6 +626,7 @@ def add_task(made: Specimen, key: str, todo: str = "succeed") -> None:
     made.database.write(commands.add_task, contract.Task(key=key, todo=todo), now())
 
 
+@ON_BOTH
 def test_a_call_its_task_and_the_task_s_event_follow_each_other_without_polling(
     suite: Specimen, client: RpcClient
 ) -> None:
@@ -620,6 +639,7 @@ def test_a_call_its_task_and_the_task_s_event_follow_each_other_without_polling(
         wait_until(lambda n=number: f"task {n} done" in suite.notes(), what="the event's effect")
 
 
+@ON_BOTH
 def test_kill_9_in_an_attempt(suite: Specimen, client: RpcClient) -> None:
     suite.serve(client)
     add_task(suite, "dies", "die")

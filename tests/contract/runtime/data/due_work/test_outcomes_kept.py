@@ -27,6 +27,7 @@ from services.rendering.models import SealJob
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.signatures.workshop import Workshop
+from tests.contract.conftest import on
 from tests.contract.notifications.test_database import invite
 from tests.contract.notifications.test_sms import due as sms_due
 from tests.contract.runtime.data.due_work import test_background as jobs
@@ -35,14 +36,14 @@ from tests.support.material.jobs import Base, Job, add
 from tests.support.rendering import seal_jobs, sealing
 from tests.support.rendering.seal_jobs import keys, workshop
 from tests.support.servers.mail_server import MailServer
-from tests.support.servers.outages import Outage, outage
+from tests.support.servers.outages import Outage, killable, outage
 from tests.support.servers.receiver import Receiver
 from tests.support.services import processes
 from tests.support.services.loops import running
 from tests.support.services.migrated import migrated
 from tests.support.services.suite import wait_until
 
-__all__ = ["keys", "outage", "workshop"]
+__all__ = ["keys", "killable", "outage", "workshop"]
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +211,11 @@ class Sending:
         return self.database.read(read)
 
 
-@pytest.mark.parametrize("kill", ["SIGKILL", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("outage", "kill"),
+    [("sqlite", "SIGKILL"), ("postgresql", "SIGKILL"), ("sqlite", "SIGTERM")],
+    indirect=["outage"],
+)
 def test_a_mail_that_was_sent_is_not_sent_again_by_the_next_process(
     broker: PrivateBroker, outage: Outage, tmp_path: Path, kill: str
 ) -> None:
@@ -237,6 +242,7 @@ def test_a_mail_that_was_sent_is_not_sent_again_by_the_next_process(
         sending.database.dispose()
 
 
+@on("postgresql", "outage")
 def test_an_sms_that_was_sent_is_not_sent_again_by_the_next_process(
     broker: PrivateBroker, outage: Outage, tmp_path: Path
 ) -> None:

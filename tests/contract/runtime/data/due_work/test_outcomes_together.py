@@ -13,6 +13,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.due_work import background
 from contracts.runtime.data.due_work.background import Done, DueWork
 from contracts.runtime.monitoring import observe
+from tests.contract.conftest import ON_BOTH
 from tests.contract.runtime.data.due_work.test_background import job, said, say, work
 from tests.support.material.jobs import Base, Job, add
 from tests.support.servers.postgres import PrivatePostgres
@@ -55,6 +56,7 @@ def at_work(database: Gathering, attempt: Callable[[Any], Any]) -> Any:
     return running(database.loop)
 
 
+@ON_BOTH
 def test_outcomes_that_come_together_share_a_transaction(database: Gathering) -> None:
     for _ in range(JOBS):
         database.write(add)
@@ -108,6 +110,7 @@ def test_what_is_recorded_belongs_to_its_own_attempt(database: Gathering) -> Non
     assert all(own == recorded for own, recorded in ids)
 
 
+@ON_BOTH
 def test_one_that_cannot_be_recorded_fails_alone(database: Gathering) -> None:
     made = [database.write(add) for _ in range(JOBS)]
     bad = made[1:3]
@@ -272,6 +275,7 @@ def test_an_attempt_whose_outcome_is_written_takes_no_place(database: Gathering)
             note.released.set()
 
 
+@ON_BOTH
 def test_only_what_was_written_is_followed_up(database: Gathering) -> None:
     """Not the late outcome of an attempt after which another process has ended the work."""
     database.sizes.append(0)
@@ -292,6 +296,7 @@ def test_only_what_was_written_is_followed_up(database: Gathering) -> None:
     assert followed == [other]
 
 
+@ON_BOTH
 def test_what_is_read_for_an_attempt_is_read_in_the_transaction_that_leases_it(database: Gathering) -> None:
     """If it cannot be read, nothing is leased, and no attempt is counted; it is tried again."""
     database.sizes.append(0)

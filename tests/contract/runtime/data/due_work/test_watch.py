@@ -16,6 +16,7 @@ from contracts.runtime.data.due_work import background
 from contracts.runtime.data.due_work.background import Done, DueRow, DueWork, Loop
 from contracts.runtime.data.due_work.lanes import Lanes
 from contracts.runtime.data.due_work.watch import Watch
+from tests.contract.conftest import ON_BOTH
 from tests.support.material.jobs import Base, Job, add, with_tables
 from tests.support.services.loops import running
 from tests.support.services.suite import wait_until
@@ -99,6 +100,7 @@ def rest(*looked_after: DueWork) -> None:
     woken(*looked_after)
 
 
+@ON_BOTH
 def test_an_idle_minute_takes_a_statement_a_second_or_none(database: Database, statements: list[str]) -> None:
     """However many loops there are. SQLite is asked for the number of its changes, which is no statement to the engine."""
     all_loops = [loop for _ in range(5) for loop in loops(database)]
@@ -151,6 +153,7 @@ def test_what_nobody_here_has_to_do_anything_about_wakes_nobody(
         rest(jobs, parcels)
 
 
+@ON_BOTH
 def test_a_lane_with_plans_looks_for_itself_after_a_change(database: Database, elsewhere: Database) -> None:
     """What is asked for is one of its rows, which need not be the first: the new one is due."""
     _, parcels = loops(database)
@@ -201,6 +204,7 @@ def test_what_is_planned_is_no_news_until_it_is_due(
     assert woken(jobs) == ["jobs"]
 
 
+@ON_BOTH
 def test_a_lane_with_plans_does_not_rest_where_nobody_counts_changes(database: Database, elsewhere: Database) -> None:
     _, parcels = loops(database)
     Watch("specimen", database, [parcels])
@@ -237,6 +241,7 @@ def test_rest_ends_for_what_nobody_thought_of(database: Database) -> None:
     assert woken(jobs) == ["jobs"]
 
 
+@ON_BOTH
 def test_what_another_process_leaves_is_attempted(database: Database, elsewhere: Database) -> None:
     attempts: list[int] = []
     jobs, parcels = loops(database, noting_ids(attempts))
@@ -247,6 +252,7 @@ def test_what_another_process_leaves_is_attempted(database: Database, elsewhere:
     assert attempts == [identifier]
 
 
+@ON_BOTH
 def test_a_database_that_does_not_answer_is_asked_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite is asked by the number of its changes, which says nothing then, and each loop looks for itself."""
     jobs, _ = loops(database)
