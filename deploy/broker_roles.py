@@ -96,7 +96,9 @@ def definitions(
     if cluster:
         plans = [topology.replicated(plan) for plan in plans]
     everything = {"user": OPERATOR, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
-    permissions = [{"user": broker_user(service), "vhost": vhost, **_permissions(service, asking)} for service in SERVICES]
+    permissions = [
+        {"user": broker_user(service), "vhost": vhost, **_permissions(service, asking)} for service in SERVICES
+    ]
     return {
         "vhosts": [{"name": vhost}],
         "permissions": [everything, *permissions],
