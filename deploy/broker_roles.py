@@ -19,7 +19,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 from contracts import events
 from contracts.rpc import Rpc, operating
 from contracts.rpc import events as told
+from contracts.rpc.callers import CALLERS as RECORDED
 from contracts.rpc.callers import broker_user
 from contracts.rpc.health import PING
 from contracts.runtime.bus import declare, topology
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.command == "record":
         CALLERS.write_text(as_text(callers()))
-        DEFINITIONS.write_text(as_text(definitions()))
+        DEFINITIONS.write_text(as_text(definitions(asking=callers())))
     else:
         print(as_text(definitions(chosen.vhost, chosen.retry_seconds, chosen.cluster)), end="")
     return 0
@@ -82,21 +83,29 @@ def callers() -> dict[str, list[str]]:
     }
 
 
-def definitions(vhost: str = "/", retry_seconds: str | None = None, cluster: bool = False) -> dict[str, Any]:
-    """The definitions, as RabbitMQ imports them, without users. ``cluster``: for one of several nodes."""
+def definitions(
+    vhost: str = "/",
+    retry_seconds: str | None = None,
+    cluster: bool = False,
+    asking: Mapping[str, Sequence[str]] = RECORDED,
+) -> dict[str, Any]:
+    """The definitions, as RabbitMQ imports them, without users. ``cluster``: for one of several nodes. ``asking``: who asks for
+    each call; what is recorded, by which services answer, and a suite need not read all code to start."""
     ladder = tuple(float(step) for step in (retry_seconds or default_ladder()).split(","))
     plans = [plan for service in SERVICES for plan in _plans(service, ladder)]
     if cluster:
         plans = [topology.replicated(plan) for plan in plans]
     everything = {"user": OPERATOR, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
-    permissions = [{"user": broker_user(service), "vhost": vhost, **_permissions(service)} for service in SERVICES]
+    permissions = [
+        {"user": broker_user(service), "vhost": vhost, **_permissions(service, asking)} for service in SERVICES
+    ]
     return {
         "vhosts": [{"name": vhost}],
         "permissions": [everything, *permissions],
         "topic_permissions": [
             {"user": broker_user(service), "vhost": vhost, "exchange": exchange, "write": write, "read": read}
             for service in SERVICES
-            for exchange, (write, read) in _topics(service).items()
+            for exchange, (write, read) in _topics(service, asking).items()
         ],
         "exchanges": [
             {
@@ -129,7 +138,7 @@ def definitions(vhost: str = "/", retry_seconds: str | None = None, cluster: boo
     }
 
 
-def _permissions(service: str) -> dict[str, str]:
+def _permissions(service: str, asking: Mapping[str, Sequence[str]]) -> dict[str, str]:
     own_queues = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
     exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
     # Where it reads nothing, RabbitMQ 4.3 does not even tell it whether the queue is there.
@@ -139,7 +148,7 @@ def _permissions(service: str) -> dict[str, str]:
     to_events = [topology.event_exchange(service)] if _stated(service) else []
     # Who asks a service looks first whether anybody serves its queue, which RabbitMQ 4.3 tells only who has some right to it.
     # The least is to write: to bind it, here with keys that are the user's own. Publishing goes by exchanges alone.
-    queues_asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service)]
+    queues_asked = [topology.rpc_queue(owner).name for owner in SERVICES if _calls_to(owner, service, asking)]
     return {
         "configure": _one_of(own_queues),
         "write": _one_of(*map(re.escape, exchanges + to_events), own_queues, *queues_asked),
@@ -147,11 +156,11 @@ def _permissions(service: str) -> dict[str, str]:
     }
 
 
-def _topics(service: str) -> dict[str, tuple[str, str]]:
+def _topics(service: str, asking: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, str]]:
     """Routing keys that the service may publish with, and bind its queues with, by topic exchange. The broker lets pass what
     it is told nothing about."""
     user = broker_user(service)
-    calls = [pattern for owner in SERVICES if (pattern := _calls_to(owner, service))]
+    calls = [pattern for owner in SERVICES if (pattern := _calls_to(owner, service, asking))]
     replies = [f"reply\\.[^.]+\\.{UUID}"] if _served(service) else []
     own_keys = f"(echo|check)\\.{user}\\.{UUID}"
     moved = [f"(retry\\.[^-]+s\\.)?evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
@@ -165,14 +174,14 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
     return topics
 
 
-def _calls_to(owner: str, service: str) -> str | None:
+def _calls_to(owner: str, service: str, asking: Mapping[str, Sequence[str]]) -> str | None:
     """Return a pattern for the routing keys of what the service asks the owner for: those, or all but the others where that is
     shorter. The owner answers nobody (``rpc.callers``) who asks for what it does not know."""
     methods_asked: list[str] = []
     other_methods: list[str] = []
-    for call, asking in callers().items():
+    for call, services in asking.items():
         if call.partition(".")[0] == owner:
-            (methods_asked if service in asking else other_methods).append(re.escape(call.removeprefix(f"{owner}.")))
+            (methods_asked if service in services else other_methods).append(re.escape(call.removeprefix(f"{owner}.")))
     if not methods_asked:
         return None
     named, all_but = (
@@ -243,13 +252,16 @@ def calls_in_code(service: str) -> Iterator[str]:
 def _named(tree: ast.Module) -> Iterator[object]:
     """Yield what of ``contracts.rpc`` a module's code names."""
     imported: dict[str, object] = {}
+    attributes: list[ast.Attribute] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("contracts"):
             for alias in node.names:
                 imported[alias.asname or alias.name] = _imported(str(node.module), alias.name)
+        elif isinstance(node, ast.Attribute):
+            attributes.append(node)
     yield from (named for named in imported.values() if not isinstance(named, ModuleType))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and (named := _of(node, imported)) is not None:
+    for attribute in attributes:
+        if (named := _of(attribute, imported)) is not None:
             yield named
 
 

@@ -315,7 +315,7 @@ class Suite:
     def _definitions(self) -> dict[str, Any]:
         """Return what the broker is to know besides its users."""
         if self.settings.get("EVENT_RETRY_SECONDS"):
-            from deploy import broker_roles  # which takes a second to read what the code says
+            from deploy import broker_roles  # which takes a while: it imports the services
 
             return broker_roles.definitions(retry_seconds=self.settings["EVENT_RETRY_SECONDS"])
         recorded: dict[str, Any] = json.loads(DEFINITIONS.read_text())

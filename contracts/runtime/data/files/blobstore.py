@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,7 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError
 
 if TYPE_CHECKING:
+    from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
 
 CHUNK = 256 * 1024
@@ -306,30 +308,53 @@ class _BeyondTheEnd(Exception):
     """A range that starts behind the last byte."""
 
 
+_clients: dict[tuple[bool, frozenset[tuple[str, str]]], "S3Client"] = {}
+"""By whether they are impatient, and by the AWS environment that they were made in."""
+
+
+@cache
+def _descriptions() -> "Loader":
+    """Return what reads the descriptions of S3's interface, and keeps them: for the first client and for the next."""
+    from botocore.loaders import create_loader
+
+    return create_loader()
+
+
+def _client(impatient: bool) -> "S3Client":
+    """Return the client for S3 that all buckets of this process share. To make one takes a tenth of a second of a processor,
+    and its first calls as much: it reads descriptions of the whole interface, and each of a dozen stores would do so. Threads
+    that ask first at the same moment may each make one; all but one of them are dropped."""
+    key = impatient, frozenset(each for each in os.environ.items() if each[0].startswith("AWS_"))
+    if key not in _clients:
+        import boto3
+        import botocore.session
+        from botocore.config import Config
+
+        session = botocore.session.get_session()
+        session.register_component("data_loader", _descriptions())
+        client = boto3.session.Session(botocore_session=session).client(
+            "s3",
+            config=Config(
+                connect_timeout=IMPATIENT_SECONDS if impatient else 5,
+                read_timeout=IMPATIENT_SECONDS if impatient else 30,
+                retries={"total_max_attempts": 1 if impatient else 5, "mode": "standard"},
+                max_pool_connections=50,
+                s3={"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {},
+            ),
+        )
+        return _clients.setdefault(key, client)
+    return _clients[key]
+
+
 class _Bucket:
     def __init__(self, bucket: str, prefix: str, impatient: bool) -> None:
         self._bucket = bucket
         self._impatient = impatient
         self._prefix = f"{prefix}/" if prefix else ""
-        self._client: S3Client | None = None
 
     @property
     def _s3(self) -> "S3Client":
-        if self._client is None:
-            import boto3
-            from botocore.config import Config
-
-            self._client = boto3.session.Session().client(
-                "s3",
-                config=Config(
-                    connect_timeout=IMPATIENT_SECONDS if self._impatient else 5,
-                    read_timeout=IMPATIENT_SECONDS if self._impatient else 30,
-                    retries={"total_max_attempts": 1 if self._impatient else 5, "mode": "standard"},
-                    max_pool_connections=20,
-                    s3={"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {},
-                ),
-            )
-        return self._client
+        return _client(self._impatient)
 
     def write(self, key: str, data: bytes, media_type: str) -> None:
         self._ask("put_object", key, Body=data, ContentType=media_type)

@@ -362,5 +362,6 @@ def _call_until(
             except ServiceError:
                 if not restarting.is_set():
                     raise
+            over.wait(0.1)  # eight of them log thousands of lines a second all the same: more than wait for a reader
     finally:
         client.close()
