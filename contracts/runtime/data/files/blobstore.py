@@ -324,7 +324,7 @@ def _client(impatient: bool) -> "S3Client":
     """Return the client for S3 that all buckets of this process share. To make one takes a tenth of a second of a processor,
     and its first calls as much: it reads descriptions of the whole interface, and each of a dozen stores would do so. Threads
     that ask first at the same moment may each make one; all but one of them are dropped."""
-    key = impatient, frozenset(each for each in os.environ.items() if each[0].startswith("AWS_"))
+    key = impatient, frozenset(item for item in os.environ.items() if item[0].startswith("AWS_"))
     if key not in _clients:
         import boto3
         import botocore.session
