@@ -139,7 +139,11 @@ class Chromium:
         if free := self._free[phone]:
             return free.pop()
         context = self.new_context(
-            viewport=PHONE if phone else DESKTOP, is_mobile=phone, has_touch=phone, **WHERE_PEOPLE_ARE
+            viewport=PHONE if phone else DESKTOP,
+            is_mobile=phone,
+            has_touch=phone,
+            reduced_motion="no-preference" if phone else "reduce",
+            **WHERE_PEOPLE_ARE,
         )
         context.add_init_script(ASKS_WHEN_TOLD)
         context.new_page().goto(f"{origin}/robots.txt")  # its process lives for as long as it has a page

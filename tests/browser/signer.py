@@ -40,8 +40,8 @@ class Signer:
         mouse = self.page.mouse
         mouse.move(box["x"] + box["width"] * 0.15, box["y"] + box["height"] * 0.5)
         mouse.down()
-        for step in range(40):
-            along = step / 39
+        for step in range(16):  # a browser draws its page anew after each
+            along = step / 15
             up = math.sin(along * 12) * 0.3
             mouse.move(box["x"] + box["width"] * (0.15 + 0.7 * along), box["y"] + box["height"] * (0.5 + up))
         mouse.up()
