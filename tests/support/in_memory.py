@@ -8,8 +8,8 @@ from pathlib import Path
 
 _MEMORY = Path("/dev/shm")
 _PREFIX = "tests-"
-_BYTES = 6_000_000_000
-"""Twice what a whole run has there at its height."""
+_BYTES = 3_000_000_000
+"""Three times what a whole run has there at its height, with four workers."""
 
 
 def open_folder() -> Path | None:
