@@ -13,6 +13,7 @@ import pytest
 from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
+from contracts.evidence.statements import PREFIX as STATEMENTS
 from contracts.rpc import Rpc, rendering, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
@@ -48,7 +49,7 @@ def test_a_signature_may_come_in_any_form(suite: Suite, pictures: str, kind: str
     before = suite.files()
     made = suite.create({"values": {"Sign": given}})
     assert is_png(suite, made.submitters[0].values["Sign"])
-    assert len(but_pictures(suite.files() - before)) == 1, "the upload itself is not kept"
+    assert len(own(made.id, suite.files() - before)) == 1, "the upload itself is not kept"
     form = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=made.submitters[0].slug))
     assert [one.content_type for one in form.attachments] == ["image/png"]
 
@@ -136,7 +137,7 @@ def test_what_rendering_has_drawn_is_attached_as_it_is_and_only_where_it_may_be(
         "the same request again, whose picture is gone"
     )
     assert suite.logged("rendering.prepare_image") == prepared
-    assert len(but_pictures(suite.files() - before)) == 1
+    assert len(own(made.id, suite.files() - before)) == 1
     before = suite.files()
     for kind, slug_used, said in (
         ("initials", slug, "type must be that of a field of this signer"),
@@ -308,9 +309,11 @@ def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: 
         assert suite.bytes_of(link.url).startswith(b"%PDF")
 
 
-def but_pictures(files: set[str]) -> set[str]:
-    """Without what rendering drew for mails, if it had the time, and keeps as long as other pictures of pages."""
-    return {name for name in files if not name.startswith("rendering/")}
+def own(submission_id: int, files: set[str]) -> set[str]:
+    """Without what rendering drew for mails, if it had the time, and keeps as long as other pictures of pages, and without
+    statements of what earlier tests completed, which are signed when there is time."""
+    statements = f"{STATEMENTS}{submission_id}/"
+    return {name for name in files if not name.startswith(("rendering/", STATEMENTS)) or name.startswith(statements)}
 
 
 def one_off(suite: Suite, **more: Any) -> rpc.api.CreateOneOff:
@@ -324,7 +327,7 @@ def test_a_one_off_submission_has_its_own_files_until_it_is_erased(suite: Suite)
     before = suite.files()
     command = one_off(suite)
     made = suite.client.call(rpc.api.CREATE_ONE_OFF, command)
-    assert len(but_pictures(suite.files() - before)) == 2, "what was sent and what is filled; nothing of it twice"
+    assert len(own(made.id, suite.files() - before)) == 2, "what was sent and what is filled; nothing of it twice"
     suite.blobs.sweep(now() + timedelta(minutes=1))
     # The broker may hand over a request twice: the files that it came with are gone by now.
     assert suite.client.call(rpc.api.CREATE_ONE_OFF, command).id == made.id
@@ -334,7 +337,7 @@ def test_a_one_off_submission_has_its_own_files_until_it_is_erased(suite: Suite)
     suite.client.call(
         rpc.api.REMOVE, rpc.api.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True)
     )
-    wait_until(lambda: not but_pictures(suite.files() - before), what="nothing left")
+    wait_until(lambda: not own(made.id, suite.files() - before), what="nothing left")
 
 
 def test_a_dry_run_leaves_no_file(suite: Suite, pictures: str) -> None:
@@ -416,6 +419,6 @@ def test_erasure_leaves_only_what_is_the_template_s(suite: Suite, pictures: str)
     suite.client.call(rpc.api.REMOVE, removed)
 
     def left() -> set[str]:
-        return suite.files() - before
+        return own(made.id, suite.files() - before)
 
     wait_until(lambda: not left(), what="nothing left")
