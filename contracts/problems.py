@@ -11,31 +11,31 @@ class Problems:
     """Paths in the request body with a reason each, such as ``submitters[0].email`` or ``documents[0].fields[2].type``."""
 
     def __init__(self) -> None:
-        self.found: list[dict[str, str]] = []
+        self.entries: list[dict[str, str]] = []
         self._message: str | None = None
         self._counted: int | None = None
 
     def add(self, field: str, reason: str, message: str | None = None) -> None:
         """``reason`` continues the sentence that the path begins; ``message`` is said instead, where clients look for it."""
-        self.found.append({"field": field, "reason": reason})
+        self.entries.append({"field": field, "reason": reason})
         if self._message is None:
             self._message = message or f"{field} {reason}"
 
     def settle(self) -> None:
         """Have the message count only what there is by now, if anything: clients know the sentence about it. What is looked at
         afterwards is told beside it."""
-        if self.found and self._counted is None:
-            self._counted = len(self.found)
+        if self.entries and self._counted is None:
+            self._counted = len(self.entries)
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.entries)
 
     def refuse(self) -> None:
         """Raises ServiceError("invalid") when there was any problem; the first one is the message."""
         if self._message is None:
             return
-        count = len(self.found) if self._counted is None else self._counted
-        raise ServiceError("invalid", with_more(self._message, count), list(self.found[:_SHOWN]))
+        count = len(self.entries) if self._counted is None else self._counted
+        raise ServiceError("invalid", with_more(self._message, count), list(self.entries[:_SHOWN]))
 
 
 def with_more(message: str, count: int) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
 from contracts.runtime.data.database import normalised
-from contracts.runtime.settings import SecretFileFaults, given
+from contracts.runtime.settings import SecretFileFaults, secret_setting
 from deploy.services import SERVICES
 from deploy.suite import settings_of_var_dir
 
@@ -86,7 +86,7 @@ class Places:
         names = {service: f"{service.upper()}_DATABASE_URL" for service in SERVICES}
         required = [*names.values(), "BLOB_URL"]
         try:
-            settings = {name: given(name, environment) or "" for name in required}
+            settings = {name: secret_setting(name, environment) or "" for name in required}
         except SecretFileFaults as fault:
             raise Unsuitable(str(fault)) from fault
         missing = [name for name in required if not settings[name]]

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from contracts.runtime.settings import FILE, SecretFileFaults, given
+from contracts.runtime.settings import FILE, SecretFileFaults, secret_setting
 from deploy.make_secrets import broker_users
 from deploy.processes.forked import ForkServerFailed, ForkServers
 from deploy.processes.logged import LoggedProcess
@@ -441,7 +441,7 @@ def settings_in(environment: Mapping[str, str]) -> dict[str, str]:
     for key in [key for key in found if key.endswith(FILE)]:
         name = key.removesuffix(FILE)
         if name in _all_secrets():
-            found[name] = given(name, found) or ""
+            found[name] = secret_setting(name, found) or ""
             del found[key]
     return found
 

@@ -52,7 +52,7 @@ class SecretFileFaults(Exception):
         self.faults = list(faults)
 
 
-def given(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def secret_setting(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return what the environment says of the setting ``name``, which holds a secret: its value, or what is in the file that
     ``<name>_FILE`` names, without the end of its last line. None where neither says anything. Raises SecretFileFaults when both
     do, or the file cannot be read."""
@@ -197,7 +197,7 @@ class ServiceSettings(BaseSettings):
         for key, name in [*cls.secrets().items(), ("amqp_url", own_url)]:
             try:
                 if name == own_url or os.environ.get(f"{name}{FILE}"):
-                    from_files[key] = given(name) or from_files.get(key)
+                    from_files[key] = secret_setting(name) or from_files.get(key)
             except SecretFileFaults as fault:
                 faults += fault.faults
         if faults:

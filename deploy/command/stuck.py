@@ -19,7 +19,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.runtime.operations import checking, parked, stuck
-from contracts.runtime.settings import SecretFileFaults, ServiceSettings, given
+from contracts.runtime.settings import SecretFileFaults, ServiceSettings, secret_setting
 
 _STATES = {
     stuck.FAILING: "failing",
@@ -75,7 +75,7 @@ def _in_database(name: str, url: str) -> list[Stuck]:
 def _parked(unknown: dict[str, str]) -> list[str]:
     """The lines of ``countersign parked list``."""
     try:
-        if not (url := given("AMQP_URL")):
+        if not (url := secret_setting("AMQP_URL")):
             unknown["broker"] = "AMQP_URL is not set"
             return []
         with contextlib.closing(pika.BlockingConnection(parameters(url, "stuck"))) as connection:

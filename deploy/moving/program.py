@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 
 from contracts.errors import CannotStart, ServiceError
 from contracts.runtime.data.database import normalised
-from contracts.runtime.settings import SecretFileFaults, given
+from contracts.runtime.settings import SecretFileFaults, secret_setting
 from deploy.manifest import Unsuitable
 from deploy.moving.databases import Target
 from deploy.moving.move import Different, Moved, examined, is_moved, move
@@ -71,7 +71,7 @@ def sources_of(services: Sequence[str], environment: Mapping[str, str] = os.envi
     """Return where the databases of these services are. Raises Unsuitable when a setting is missing."""
     names = {service: f"{service.upper()}_DATABASE_URL" for service in services}
     try:
-        url_by_service = {service: given(name, environment) or "" for service, name in names.items()}
+        url_by_service = {service: secret_setting(name, environment) or "" for service, name in names.items()}
     except SecretFileFaults as fault:
         raise Unsuitable(str(fault)) from fault
     if missing := [names[service] for service, url in url_by_service.items() if not url]:

@@ -168,7 +168,7 @@ class TemplatesService:
             if command.merge and len(exchange.documents) > 1:
                 whole = self._joiner.joined(exchange.documents, template.name, "merge")
                 for file in files_of([whole]):
-                    files.made(file)
+                    files.track(file)
                 exchange = document_commands.in_one(exchange, whole)
             return self.context.database.look_up(trying.change, command, exchange)
 
@@ -262,4 +262,4 @@ def _throw_away(files: StagedFiles, ready: Sequence[preparing.Ready]) -> None:
     """Remove what rendering made of the uploads with a dry run; those are the caller's."""
     for prepared in ready:
         if prepared.file.key != prepared.original.key:
-            files.made(prepared.file)
+            files.track(prepared.file)

@@ -22,7 +22,7 @@ from contracts.rpc.operating import ParkedEvent
 from contracts.runtime.bus import topology
 from contracts.runtime.bus.broker import parameters
 from contracts.runtime.bus.declare import NodeDown, messages_by_queue
-from contracts.runtime.settings import SecretFileFaults, given
+from contracts.runtime.settings import SecretFileFaults, secret_setting
 
 _GIVEN_BACK_WITHIN = 5.0
 """Seconds."""
@@ -60,7 +60,7 @@ def main(arguments: list[str], *, program: str = "python -m contracts.runtime.op
 
 
 def _amqp_url() -> str:
-    if not (url := given("AMQP_URL")):
+    if not (url := secret_setting("AMQP_URL")):
         raise ValueError("AMQP_URL is not set")
     return url
 

@@ -80,7 +80,7 @@ def also_refused(
         _, faults = creation.plan_with_problems(command, basis or nothing, limits, now)
     except ServiceError:
         return refused
-    more = [fault for fault in faults.found if basis is not None or fault["field"] != creation.field_of(nothing)]
+    more = [fault for fault in faults.entries if basis is not None or fault["field"] != creation.field_of(nothing)]
     return ServiceError(refused.code, refused.message, [*refused.details, *more])
 
 

@@ -136,7 +136,7 @@ class Creation(Entrypoints):
         with self._files() as files:
             for basis in bases:
                 for file in files_of(basis.documents):
-                    files.made(file)
+                    files.track(file)
             yield
 
     def _template_to_try(self, command: rpc.CreateSubmission, template: TemplateSnapshot) -> TemplateSnapshot:

@@ -151,9 +151,9 @@ def _matched(template: Basis, request: NewSubmission, problems: Problems) -> tup
     parties cannot be told, nothing is judged that depends on them: strangers take their places."""
     if not template.parties or not template.fields:
         return template, *_strangers(request)
-    before = len(problems.found)
+    before = len(problems.entries)
     template, submitters = merging.merged(template, request.submitters, problems)
-    if len(problems.found) > before:
+    if len(problems.entries) > before:
         return template, *_strangers(request)
     all_parties, submitters = roles.with_observers(template.parties, submitters)
     template = template.model_copy(update={"parties": all_parties})

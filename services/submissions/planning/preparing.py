@@ -105,10 +105,10 @@ class Preparer:
 
     def _draw(self, files: StagedFiles, source: Source) -> Prepared:
         picture = self.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=source.raw.strip()))
-        return Prepared(source, f"{source.type.value}.png", files.made(picture))
+        return Prepared(source, f"{source.type.value}.png", files.track(picture))
 
     def _encode(self, files: StagedFiles, picture: BlobRef, kind: FieldType) -> BlobRef:
-        return files.made(self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=picture, type=kind)))
+        return files.track(self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=picture, type=kind)))
 
     def _store(self, files: StagedFiles, source: Source) -> Prepared:
         data, media_type, name = self._bytes(source)

@@ -32,7 +32,7 @@ def telling_of_names(command: rpc.CreateTemplate) -> Iterator[None]:
         problems = Problems()
         if refused.code == "invalid":
             store.cleaned_names(command.name, command.external_id, problems)
-        raise ServiceError(refused.code, refused.message, [*refused.details, *problems.found]) from refused
+        raise ServiceError(refused.code, refused.message, [*refused.details, *problems.entries]) from refused
 
 
 def create(
@@ -56,7 +56,7 @@ def create(
     definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
     report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
-    problems_told = [*problems.found, *definition.problems, *_breaking(command, previous, definition)]
+    problems_told = [*problems.entries, *definition.problems, *_breaking(command, previous, definition)]
     definition = replace(definition, problems=problems_told)
     result = _dry_run_of(name, definition, [prepared.stored for prepared in ready], report)
     if pictures is None:

@@ -279,9 +279,9 @@ def _finished(
     conditions = document_conditions.checked(entries, ordered, problems)
     fields.look_up(ordered, conditions)
     parties = roles.all()
-    if not problems.found:
+    if not problems.entries:
         check_roles(path, parties, limits)
-    return Definition(parties, ordered, fields.notices, problems.found, conditions)
+    return Definition(parties, ordered, fields.notices, problems.entries, conditions)
 
 
 def _on_document(document: DocumentFields) -> PlaceOf:

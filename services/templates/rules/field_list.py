@@ -120,7 +120,7 @@ class FieldList:
         if same is not None and same.uuid in self._stored and field.type in (same.type, FieldType.TEXT):
             add_areas(same, field)  # what the field is was said before
             return
-        for mistake in mistakes.found:
+        for mistake in mistakes.entries:
             reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
             message = f"field {name!r}: {reason}, and was left out"
             if reason.startswith(_FORMULAS):

@@ -225,7 +225,7 @@ def test_what_is_said_of_json_that_is_refused(one: Fault) -> None:
     field.preferences = checker.preferences(given.get("preferences", {}), kind, "", problems)
     field.validation = checker.validation(given.get("validation", {}), field, "", problems)
     checker.default_value(given.get("default_value"), field, "", problems)
-    (problem,) = problems.found
+    (problem,) = problems.entries
     assert f"{problem['field']} {problem['reason']}".removeprefix(".").startswith(one.message)
 
 

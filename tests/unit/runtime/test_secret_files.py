@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contracts.runtime import process
-from contracts.runtime.settings import FILE, SecretFileFaults, ServiceSettings, given
+from contracts.runtime.settings import FILE, SecretFileFaults, ServiceSettings, secret_setting
 from deploy import suite
 from deploy.command import environment
 from deploy.manifest import Places, Unsuitable
@@ -77,14 +77,14 @@ def test_what_is_in_a_file_is_the_setting() -> None:
 )
 def test_one_end_of_a_line_is_dropped_and_nothing_else(content: str, secret: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content.encode())
-    assert given("X", {"X_FILE": str(tmp_path / "file")}) == secret
+    assert secret_setting("X", {"X_FILE": str(tmp_path / "file")}) == secret
 
 
 def test_without_a_file_it_is_the_environment(tmp_path: Path) -> None:
-    assert given("X", {"X": "value"}) == given("X", {"X": "value", "X_FILE": ""}) == "value"
-    assert given("X", {}) is None
+    assert secret_setting("X", {"X": "value"}) == secret_setting("X", {"X": "value", "X_FILE": ""}) == "value"
+    assert secret_setting("X", {}) is None
     (tmp_path / "file").write_text("other")
-    assert given("X", {"X": "", "X_FILE": str(tmp_path / "file")}) == "other"
+    assert secret_setting("X", {"X": "", "X_FILE": str(tmp_path / "file")}) == "other"
 
 
 def test_both_are_one_too_many(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ INSIDE = {"x": 0.1, "y": 0.2, "w": 0.3, "h": 0.04}
 def placed(**area: Any) -> tuple[Area | None, list[dict[str, str]]]:
     problems = Problems()
     given = AreaInput(**(INSIDE | area))
-    return geometry.placed(given, [LETTER, WIDE], "d-1", "areas[0]", problems), problems.found
+    return geometry.placed(given, [LETTER, WIDE], "d-1", "areas[0]", problems), problems.entries
 
 
 def box(area: Area | None) -> tuple[float, float, float, float] | None:

@@ -40,9 +40,9 @@ def test_a_title_may_be_as_long_as_a_name() -> None:
     longest = "x" * LONGEST_NAME
     assert names.title(f" {longest}\n", "name", problems) == longest
     assert names.title("Lease\u202e 2026", "name", problems) == "Lease 2026"
-    assert problems.found == []
+    assert problems.entries == []
     assert names.title(f"{longest}x", "name", problems) == longest
-    assert [problem["field"] for problem in problems.found] == ["name"]
+    assert [problem["field"] for problem in problems.entries] == ["name"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_searches_do_not_mind_case() -> None:
 def test_a_uuid_that_is_none_is_refused_and_another_stands_for_it() -> None:
     problems = Problems()
     assert own_uuid("5F0C3C0E00004000800000000000000A", "uuid", problems) == "5f0c3c0e-0000-4000-8000-00000000000a"
-    assert problems.found == []
+    assert problems.entries == []
     first, second = (own_uuid("seven", "fields[0].uuid", problems) for _ in range(2))
-    assert problems.found == [{"field": "fields[0].uuid", "reason": "must be a UUID"}] * 2
+    assert problems.entries == [{"field": "fields[0].uuid", "reason": "must be a UUID"}] * 2
     assert len({first, second}) == 2, "so that it is not also told to repeat another"

@@ -23,7 +23,7 @@ class StagedFiles:
 
         with StagedFiles(blobs, "submissions/") as files:
             files.receive(upload)
-            picture = files.made(draw(upload))
+            picture = files.track(draw(upload))
             return database.write(create, files.adopt(picture))
 
     Done: what was received or made goes. Refused: the copies go as well. Otherwise (``unavailable``, ``internal``, a bug) the
@@ -42,7 +42,7 @@ class StagedFiles:
         """Take charge of files that came with the request; those that are kept already are nobody's business here."""
         self._received |= {file.key for file in files if file.key.startswith(INCOMING)}
 
-    def made(self, file: BlobRef) -> BlobRef:
+    def track(self, file: BlobRef) -> BlobRef:
         """Take charge of a file that was made for the request."""
         if file.key.startswith(INCOMING):
             self._made.add(file.key)
@@ -50,7 +50,7 @@ class StagedFiles:
 
     def put(self, data: bytes, media_type: str) -> BlobRef:
         """Store bytes that are made for the request."""
-        return self.made(self._blobs.put(data, media_type, INCOMING))
+        return self.track(self._blobs.put(data, media_type, INCOMING))
 
     def adopt(self, file: BlobRef) -> BlobRef:
         """Copy an incoming file under a key of the service, durably; return any other as it is. BlobMissing when it is gone."""

@@ -18,7 +18,7 @@ def field(kind: str = "text", **more: Any) -> FieldContent:
 def options(given: list[str], areas: list[str], kind: str = "select") -> tuple[list[str], list[tuple[str, str]]]:
     problems = Problems()
     found = checker.options(given, areas, FieldType(kind), "f", problems)
-    return found, [(one["field"], one["reason"]) for one in problems.found]
+    return found, [(one["field"], one["reason"]) for one in problems.entries]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_validation(
 ) -> None:
     found = Problems()
     assert checker.validation(given, field(kind, validation=before), "f", found) == kept
-    assert [(one["field"], one["reason"]) for one in found.found] == problems
+    assert [(one["field"], one["reason"]) for one in found.entries] == problems
 
 
 def test_bounds_of_dates_are_read_as_the_field_writes_them() -> None:
@@ -213,9 +213,9 @@ def test_a_proof_that_has_no_effect_is_never_dropped_in_silence() -> None:
     problems = Problems()
     given = {"one_time_code": True, "method": "qes"}
     assert checker.preferences(given, FieldType.PHONE, "f", problems) == {"one_time_code": True}
-    assert problems.found == [{"field": "f.preferences.method", "reason": "is for verification fields only"}]
+    assert problems.entries == [{"field": "f.preferences.method", "reason": "is for verification fields only"}]
     assert checker.preferences({"one_time_code": False}, FieldType.TEXT, "f", problems) == {}
-    assert len(problems.found) == 1
+    assert len(problems.entries) == 1
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_defaults(kind: str, given: Any, kept: Any) -> None:
 def test_defaults_that_cannot_be(kind: str, given: Any, reason: str) -> None:
     problems = Problems()
     assert checker.default_value(given, field(kind), "f", problems) is None
-    assert problems.found == [{"field": "f.default_value", "reason": reason}]
+    assert problems.entries == [{"field": "f.default_value", "reason": reason}]
 
 
 def test_a_default_is_judged_by_the_rules_of_its_field() -> None:
@@ -288,7 +288,7 @@ def test_titles(given: str | None, kept: str | None) -> None:
     assert checker.shown_text(given, "f.title", problems) == kept
     assert not problems
     assert checker.shown_text("x" * 10_001, "f.title", problems) is None
-    assert problems.found == [{"field": "f.title", "reason": "must not be longer than 10000 characters"}]
+    assert problems.entries == [{"field": "f.title", "reason": "must not be longer than 10000 characters"}]
 
 
 @pytest.mark.parametrize(

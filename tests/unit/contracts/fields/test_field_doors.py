@@ -260,7 +260,7 @@ def at_override(said: Mapping[str, Any], kind: str) -> Answer:
     found = overrides.plan_overrides(given, [before], {"f": "F"}, (), problems)
     (made,) = overrides.with_expressions([found.apply(before)], {}, [found], "", problems)
     if problems:
-        return [(one["field"].removeprefix("fields[0]."), one["reason"]) for one in problems.found]
+        return [(one["field"].removeprefix("fields[0]."), one["reason"]) for one in problems.entries]
     return settings(made)
 
 
@@ -293,7 +293,7 @@ def test_an_override_is_judged_with_what_the_template_says() -> None:
             {}, [FieldOverride(name="F", validation={key: bound})], [], f"submitters[{index}]."
         )
         overrides.plan_overrides(given, [before], {"f": "F"}, (), problems)
-    assert problems.found == [
+    assert problems.entries == [
         {"field": "submitters[0].fields[0].validation.min", "reason": "must not be above max"},
         {"field": "submitters[1].fields[0].validation.max", "reason": "must not be below min"},
     ]

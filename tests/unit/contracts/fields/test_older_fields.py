@@ -150,5 +150,5 @@ def test_an_override_of_something_else_is_taken(said: dict[str, Any]) -> None:
     before, problems = stored(**said), Problems()
     given = overrides.OverrideRequest({}, [FieldOverride(name="F", validation={"message": "x"}, title="T")], [], "")
     changed = overrides.plan_overrides(given, [before], {"f-1": "F"}, (), problems).apply(before)
-    assert problems.found == []
+    assert problems.entries == []
     assert changed.validation == {**before.validation, "message": "x"}

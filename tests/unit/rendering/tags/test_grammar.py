@@ -259,7 +259,7 @@ def assert_possible(parsed: ParsedTag) -> None:
     assert checker.default_value(tag.default_value, field, "", problems) == tag.default_value
     if tag.options:
         checker.options(tag.options, [], tag.type, "", problems)
-    assert problems.found == []
+    assert problems.entries == []
     assert len(tag.name) <= LONGEST_NAME
     assert clean(tag.name) == tag.name
     assert len(tag.role or "") <= LONGEST_NAME

@@ -343,7 +343,7 @@ def test_of_fields_with_one_name_the_first_value_counts() -> None:
 
 def problems_of(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     problems = Problems()
-    return preferences.checked(given, problems), [one["field"] for one in problems.found]
+    return preferences.checked(given, problems), [one["field"] for one in problems.entries]
 
 
 def test_preferences_are_kept_in_their_types() -> None:

@@ -39,15 +39,15 @@ def test_a_field_that_nobody_could_fill_in_is_refused(
     others = [field(name="Text", readonly=True, preferences={"method": "qes"})]
     fields = [*others, field(name="Who", type="verification", **said), *others]
     check_identity_available(fields, "template_id", account, problems)
-    assert [one["field"] for one in problems.found] == ["template_id"] * len(reasons)
-    for one, reason in zip(problems.found, reasons, strict=True):
+    assert [one["field"] for one in problems.entries] == ["template_id"] * len(reasons)
+    for one, reason in zip(problems.entries, reasons, strict=True):
         assert one["reason"].startswith(reason)
 
 
 def test_a_field_without_a_name_is_called_by_its_uuid() -> None:
     problems = Problems()
     check_identity_available([field(name="", uuid="u-7", type="verification")], "documents", NONE, problems)
-    assert "the field u-7 of" in problems.found[0]["reason"]
+    assert "the field u-7 of" in problems.entries[0]["reason"]
 
 
 @pytest.mark.parametrize(("account", "refused"), [(None, True), (PLAIN, True), (QUALIFIED, False)])
@@ -57,4 +57,4 @@ def test_another_method_may_be_asked_for_where_it_is_to_be_had(account: Account 
     change = UpdateSubmitter(request_id="r", actor=ADMIN, id=1, account=account, fields=overrides)
     problems = Problems()
     check_identity_change_available(change, problems)
-    assert [one["field"] for one in problems.found] == (["fields[1].preferences.method"] if refused else [])
+    assert [one["field"] for one in problems.entries] == (["fields[1].preferences.method"] if refused else [])

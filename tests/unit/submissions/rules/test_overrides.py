@@ -43,7 +43,7 @@ def planned(
     problems = Problems()
     given = overrides.OverrideRequest(values or {}, [FieldOverride(**one) for one in fields], readonly, "s.")
     found = overrides.plan_overrides(given, own, labels(own), [THERE], problems)
-    return found, [(one["field"], one["reason"]) for one in problems.found]
+    return found, [(one["field"], one["reason"]) for one in problems.entries]
 
 
 def test_values_with_unknown_names_are_ignored_and_told() -> None:

@@ -17,7 +17,7 @@ def taken(*submitters: dict[str, Any]) -> tuple[list[str], list[tuple[str, str]]
     problems = Problems()
     found = matched(PARTIES, [NewSubmitter(**one) for one in submitters], problems)
     uuids = [party.uuid if party in PARTIES else f"{party.name}?" for party in found]
-    return uuids, [(one["field"], one["reason"]) for one in problems.found]
+    return uuids, [(one["field"], one["reason"]) for one in problems.entries]
 
 
 @pytest.mark.parametrize(

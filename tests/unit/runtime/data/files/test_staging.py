@@ -67,7 +67,7 @@ def test_refused_leaves_nothing(blobs: BlobStore) -> None:
         files.receive(upload, kept)
         files.adopt(upload)
         files.adopt(files.put(b"picture", "image/png"))
-        assert files.adopt(files.made(kept)) == kept
+        assert files.adopt(files.track(kept)) == kept
 
     attempt(blobs, invalid("No", "field"), use)
     assert keys(blobs) == {kept.key}
@@ -139,5 +139,5 @@ def test_a_store_that_removes_nothing_neither_fails_a_request_nor_hides_a_refusa
         picture = files.put(b"picture", "image/png")
     assert keys(blobs) == {picture.key}
     refusal = invalid("No", "field")
-    attempt(blobs, refusal, lambda files: files.made(picture))  # any other error would be raised
+    attempt(blobs, refusal, lambda files: files.track(picture))  # any other error would be raised
     assert keys(blobs) == {picture.key}
