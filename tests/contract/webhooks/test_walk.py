@@ -160,9 +160,16 @@ class Process:
         self._database.write(commands.record_events, envelopes, now(), LINK_SECRET)
 
     def _turn(self) -> None:
+        """As the loop's own thread, which goes on after whatever a turn raises."""
         self._deliver._woken.clear()
-        with suppress(ServiceError):
-            self._deliver._woken.wait(min(self._deliver.turn(), 0.05))
+        try:
+            pause = self._deliver.turn()
+        except (ServiceError, sa.exc.IntegrityError):
+            pause = 0.05
+        except Exception as error:
+            self.errors.append(error)
+            pause = 0.05
+        self._deliver._woken.wait(min(pause, 0.05))
 
     def _attempt(self, row: Delivery) -> Outcome:
         if row.request is not None:
@@ -305,6 +312,7 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
 
         def all_told() -> bool:
             go_on()
+            assert [error for process in (*dead, *processes) for error in process.errors] == []
             open_ones = sa.select(sa.func.count()).where(Delivery.outcome.is_(None))
             return bus.is_empty() and database.read(lambda session: session.scalar(open_ones)) == 0
 
