@@ -353,10 +353,8 @@ def broker(workspace: Path) -> Iterator[rabbitmq.PrivateBroker]:
 @pytest.fixture(scope="session")
 def postgres(workspace: Path) -> Iterator[PrivatePostgres]:
     """A private PostgreSQL cluster, ``postgres.new_database()``."""
-    cluster = PrivatePostgres(workspace / "postgres")
-    cluster.start()
-    yield cluster
-    cluster.stop()
+    with PrivatePostgres(workspace / "postgres") as cluster:
+        yield cluster
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

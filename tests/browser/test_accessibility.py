@@ -95,14 +95,12 @@ def walked(
 
 def test_every_state_by_axe_by_keyboard_and_as_it_is_told(tour: Tour, open_page: OpenPage, watch: Watch) -> None:
     """One walk for all three: walking takes as long as judging."""
-    tree, keyboard, faults, known = Tree(), Keyboard(), [], set[str]()
+    tree, keyboard, faults = Tree(), Keyboard(), []
     for page, state in walked(tour, open_page, watch, "en"):
         tree.look(page, state)
         for size, scheme in LOOKS:
             seen_as(page, size, scheme)
-            found = [
-                fault for fault in axe(page, known=known) if state != "ways" or not fault.startswith(BEHIND_THE_MENU)
-            ]
+            found = [fault for fault in axe(page) if state != "ways" or not fault.startswith(BEHIND_THE_MENU)]
             faults += [f"{state}, {size['width']}, {scheme}: {fault}" for fault in found]
         if state != "ways":  # a menu closes when it is left; test_ways.py goes through it
             faults += [f"{state}, by keyboard: {fault}" for fault in keyboard.goes_through(page, state)]
@@ -112,14 +110,10 @@ def test_every_state_by_axe_by_keyboard_and_as_it_is_told(tour: Tour, open_page:
 
 def test_axe_finds_nothing_from_right_to_left(tour: Tour, open_page: OpenPage, watch: Watch) -> None:
     """By the rules that words or their direction can break: the colours are the same."""
-    faults, known = [], set[str]()
+    faults = []
     for page, state in walked(tour, open_page, watch, "ar", NARROW):
         seen_as(page, NARROW)
-        found = [
-            fault
-            for fault in axe(page, *OF_WORDS, known=known)
-            if state != "ways" or not fault.startswith(BEHIND_THE_MENU)
-        ]
+        found = [fault for fault in axe(page, *OF_WORDS) if state != "ways" or not fault.startswith(BEHIND_THE_MENU)]
         faults += [f"{state}: {fault}" for fault in found]
     assert not faults, "\n".join(faults)
 
@@ -129,13 +123,13 @@ def test_the_main_way_in_every_language(tour: Tour, open_page: OpenPage, watch: 
     anything lost with the room between letters, words and lines that a reader may ask for. Axe judges the words on the phone."""
     watch.expected += ["404", "503"]
     page = open_page("/verify", DESKTOP)
-    faults, sizes, known = [], [DESKTOP, NARROW], set[str]()
+    faults, sizes = [], [DESKTOP, NARROW]
     for tag, state in tour.main_way(page, languages()):
         sizes.reverse()  # a state is looked at first as the one before was last
         for size in sizes if tag in ON_LARGE_SCREENS else [NARROW]:
             seen_as(page, size)
             rules = OF_WORDS if tag in SHORT_WORDS else [rule for rule in OF_WORDS if rule != "target-size"]
-            judged = axe(page, *rules, known=known) if size == NARROW else []
+            judged = axe(page, *rules) if size == NARROW else []
             against = [fault for fault in judged if not all(OBSCURED in it for it in fault.split(" | "))]
             plain, spaced = looks_with_room(page)
             faults += [f"{tag}, {state}, {size['width']}: {fault}" for fault in plain + against]
@@ -240,14 +234,6 @@ def test_the_judges_see_what_is_wrong(open_page: OpenPage) -> None:
             "(html) => { document.body.innerHTML = `<main><h1 style='margin: 9px'>A</h1>${html}</main>`; }", html
         )
         assert any(each.startswith(fault) for each in [*axe(page), *looks(page)]), fault
-    known: set[str] = set()
-    faint, good = "<p style='color: #999; background: #fff'>faint</p>", "<div><p>text</p></div>"
-    for html, found in ((f"{good}{faint}", True), (good, False), (good, False), (f"{good}{faint}", True)):
-        page.evaluate(
-            "(html) => { document.body.innerHTML = `<main id='panel'><h1 style='margin: 9px'>A</h1>${html}</main>`; }",
-            html,
-        )
-        assert bool(axe(page, known=known)) == found, f"what is known hides what is not: {html}"
     page.evaluate("() => { document.body.innerHTML = `<main><h1 style='margin: 9px'>A</h1></main>`; }")
     assert [*axe(page), *looks(page)] == []
     page.evaluate(

@@ -1,5 +1,6 @@
 """The folder in memory for a run's files: where it is, and that none is left."""
 
+import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -43,11 +44,14 @@ def test_where_there_is_no_room_nothing_changes(memory: Path, monkeypatch: pytes
     in_memory.close_folder(None)
 
 
-def test_what_a_killed_run_left_goes_and_what_another_run_has_stays(memory: Path) -> None:
-    ended = os.posix_spawn("/bin/true", ["true"], {})
-    os.waitpid(ended, 0)
-    left, others = memory / f"tests-{ended}-x", memory / f"tests-{os.getppid()}-x"
-    for folder in (left, others):
+def test_what_a_killed_run_left_goes_and_what_others_have_stays(memory: Path) -> None:
+    left, running, strange = (memory / name for name in ("cs-tests-killed_1", "cs-tests-running1", "cs-tests-data"))
+    for folder in (left, running, strange):
         (folder / "files").mkdir(parents=True)
+    handle = os.open(running, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)  # as another run holds it
     in_memory.close_folder(in_memory.open_folder())
-    assert [*memory.iterdir()] == [others]
+    assert sorted(memory.iterdir()) == [strange, running]
+    os.close(handle)
+    in_memory.close_folder(in_memory.open_folder())
+    assert [*memory.iterdir()] == [strange]

@@ -21,7 +21,7 @@ from contracts.runtime.bus.topology import QueuePlan, event_queue_name, event_qu
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.waiting import wait_for
 
-NOT_FOUND = 404
+_NOT_FOUND = 404
 """The broker's code for a queue that there is not, and for one whose only node is down."""
 IMPORT = "the broker's definitions are not those of this version, or of other EVENT_RETRY_SECONDS; have an operator import them"
 
@@ -98,7 +98,7 @@ def messages_by_queue(connection: pika.BlockingConnection, queues: Iterable[str]
         except ChannelClosedByBroker as closed:
             if is_on_lost_node(closed):
                 raise NodeDown(f"{queue} {ON_ONE_NODE}") from None
-            if closed.reply_code != NOT_FOUND:
+            if closed.reply_code != _NOT_FOUND:
                 raise
             messages, channel = None, connection.channel()
         yield queue, messages

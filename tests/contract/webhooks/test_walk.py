@@ -300,6 +300,9 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
                         LINK_SECRET,
                     )
 
+        def errors() -> list[Exception]:
+            return [error for process in (*dead, *processes) for error in process.errors]
+
         def go_on() -> None:
             for number, process in enumerate(processes):
                 if process.killed:
@@ -312,7 +315,7 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
 
         def all_told() -> bool:
             go_on()
-            assert [error for process in (*dead, *processes) for error in process.errors] == []
+            assert errors() == []
             open_ones = sa.select(sa.func.count()).where(Delivery.outcome.is_(None))
             return bus.is_empty() and database.read(lambda session: session.scalar(open_ones)) == 0
 
@@ -333,7 +336,7 @@ def test_whatever_is_killed_each_event_is_told_once_and_in_order(
             for process in processes:
                 process.end()
 
-    assert [error for process in (*dead, *processes) for error in process.errors] == []
+    assert errors() == []
 
     def read(statement: Any) -> Any:
         return database.read(lambda session: session.execute(statement).all())

@@ -55,10 +55,8 @@ class Killed:
 @pytest.fixture(scope="module")
 def killable(workspace: Path) -> Iterator[PrivatePostgres]:
     """A cluster for the tests of one file, as making it takes longer than they do; ``outage`` has each find it running."""
-    cluster = PrivatePostgres(workspace / "outages")
-    cluster.start()
-    yield cluster
-    cluster.stop()
+    with PrivatePostgres(workspace / "outages") as cluster:
+        yield cluster
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Self
 
 import psycopg
 import psycopg.sql
@@ -41,6 +42,13 @@ class PrivatePostgres:
         self.shared_buffers = shared_buffers
         self.port = free_port()
         self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         if not (self.folder / "data").exists():

@@ -351,10 +351,13 @@ class _Bucket:
         self._bucket = bucket
         self._impatient = impatient
         self._prefix = f"{prefix}/" if prefix else ""
+        self._shared: S3Client | None = None
 
     @property
     def _s3(self) -> "S3Client":
-        return _client(self._impatient)
+        if self._shared is None:
+            self._shared = _client(self._impatient)
+        return self._shared
 
     def write(self, key: str, data: bytes, media_type: str) -> None:
         self._ask("put_object", key, Body=data, ContentType=media_type)

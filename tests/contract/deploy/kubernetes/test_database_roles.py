@@ -16,10 +16,8 @@ from tests.support.servers.postgres import PrivatePostgres
 @pytest.fixture(scope="module")
 def cluster(workspace: Path) -> Iterator[PrivatePostgres]:
     """A cluster of its own: what it is tested with changes the right to connect."""
-    made = PrivatePostgres(workspace / "database-roles")
-    made.start()
-    yield made
-    made.stop()
+    with PrivatePostgres(workspace / "database-roles") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -4,59 +4,23 @@ look: words that are cut, that lie at the very edge of the window, or that nothi
 import sys
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from playwright.sync_api import Page
 
 _AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 """``deploy/local.py`` installs it from ``tests/support/judges/pages/axe``."""
 
-_LOADED: WeakKeyDictionary[Page, int] = WeakKeyDictionary()
-"""How often axe was sent to each page."""
-
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 ALL = (*WCAG, "best-practice")
 
-_RUN = """async ([rules, tags, known]) => {
+_RUN = """async ([rules, tags]) => {
     if (!window.axe) return null;
     const runOnly = rules ? { type: "rule", values: rules } : { type: "tag", values: tags };
     const more = { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } };
-    const root = document.documentElement, { body } = document;
-    const around = [rules, tags, innerWidth, innerHeight, root.className, body.className, root.lang, root.dir,
-        matchMedia("(prefers-color-scheme: dark)").matches].join();
-    const again = [], marks = [], before = new Set(known);
-    const compare = (part, above, depth) => {
-        const { left, width, height } = part.getBoundingClientRect(), { color, backgroundColor, opacity } = getComputedStyle(part);
-        const whole = part.outerHTML.replace(/ data-stop="\\d*"/g, "");
-        const marked = mark([around, above, left, width, height, color, backgroundColor, opacity, part.inert, whole].join());
-        if (before.has(marked)) {
-            again.push(part);
-            return;
-        }
-        marks.push(marked);
-        if (depth) for (const each of part.children) compare(each, `${above} ${part.className} ${part.style.cssText}`, depth - 1);
-    };
-    if (known) for (const part of document.querySelectorAll("body > nav, body > header, #panel, #document")) compare(part, "", 4);
-    const judge = (context, options) => axe.run(context, { ...options, resultTypes: ["violations"], elementRef: false,
+    const found = await axe.run(document, { runOnly, rules: rules ? {} : more, resultTypes: ["violations"], elementRef: false,
         preload: false, iframes: false });  // no rule of ours asks for style sheets, no page of ours has frames
-    const options = { runOnly, rules: rules ? {} : more };
-    let { violations } = await judge(again.length ? { include: [root], exclude: again } : document, options);
-    if (again.length && !rules) {
-        const between = await judge(document, { runOnly: { type: "rule", values: ["landmark-unique"] } });
-        violations = [...violations.filter(({ id }) => id !== "landmark-unique"), ...between.violations];
-    }
-    const found = violations.map(({ id, nodes }) => `${id}: ` + nodes.map(({ html, any }) =>
+    return found.violations.map(({ id, nodes }) => `${id}: ` + nodes.map(({ html, any }) =>
         html.slice(0, 160) + " " + any.map(({ message }) => message).join("; ").slice(0, 200)).join(" | "));
-    return [found, found.length ? [] : marks];
-
-    function mark(text) {
-        let [a, b] = [0xdeadbeef, 0x41c6ce57];
-        for (let at = 0; at < text.length; at++) {
-            a = Math.imul(a ^ text.charCodeAt(at), 2654435761);
-            b = Math.imul(b ^ text.charCodeAt(at), 1597334677);
-        }
-        return (a >>> 0).toString(36) + (b >>> 0).toString(36);
-    }
 }"""
 
 _LOOK = r"""() => {
@@ -111,24 +75,14 @@ _LOOK = r"""() => {
 }"""
 
 
-def axe(page: Page, *rules: str, tags: tuple[str, ...] = ALL, known: set[str] | None = None) -> list[str]:
-    """Return what axe has against the page as it is now, by the rules with these tags, or by ``rules`` alone.
-
-    ``known``: the marks of parts of pages (in the form's panel, its document, what is above them) against which nothing was
-    found. A part that is the same to the letter, as large, in the same column, colours and window, by the same rules, is not judged
-    again; the page as a whole is. Parts that are without fault this time are added."""
-    asked = [list(rules) or None, list(tags), None if known is None else sorted(known)]
-    answer: tuple[list[str], list[str]] | None = page.evaluate(_RUN, asked)
-    if answer is None:  # a page that it has not looked at yet
+def axe(page: Page, *rules: str, tags: tuple[str, ...] = ALL) -> list[str]:
+    """Return what axe has against the page as it is now, by the rules with these tags, or by ``rules`` alone."""
+    asked = [list(rules) or None, list(tags)]
+    found: list[str] | None = page.evaluate(_RUN, asked)
+    if found is None:  # a page that it has not looked at yet
         page.evaluate(_AXE.read_text())
-        _LOADED[page] = _LOADED.get(page, 0) + 1
-        if _LOADED[page] == 2:  # it is judged in several places: kept there, it is not sent and read for each of them
-            page.add_init_script(path=_AXE)
-        answer = page.evaluate(_RUN, asked)
-    assert answer is not None
-    found, marks = answer
-    if known is not None:
-        known.update(marks)
+        found = page.evaluate(_RUN, asked)
+    assert found is not None
     return found
 
 
